@@ -1,0 +1,395 @@
+package fsm
+
+import (
+	"math/bits"
+	"slices"
+	"sort"
+)
+
+// content is what never changes of a message. One content may be in many queues. In a message that is not in a file
+// yet its slices alias the log entry that brought it.
+type content struct {
+	exchange, routingKey string
+	properties, body     []byte
+	hash                 uint64    // of everything here but transient's consequences; computed once (rule 15)
+	id                   [2]uint64 // log index and position in the entry
+	transient            bool      // goes at a cold start (rule 13)
+}
+
+// chunkSlots is how many sequence numbers a chunk covers: small enough that copying one on the first change after a
+// snapshot is a microsecond, large enough that a million messages are a few thousand references.
+const chunkSlots = 256
+
+// slot is one message: in memory, in a file, or both. With the body only in a file a message costs these 40 bytes.
+type slot struct {
+	content *content // nil when the body is only in the file
+	hash    uint64   // content.hash, kept when the content leaves memory
+	offset  uint64   // of its record in the file
+	file    uint32   // number of the queue's message file; 0 when not written yet
+	length  uint32   // of its record, in bytes, head included
+	body    uint32   // bytes of body
+	state   uint32   // delivery count in the low 24 bits, slotTransient above
+}
+
+const (
+	slotTransient    = 1 << 31
+	maxDeliveryCount = 1<<24 - 1 // the count stops there
+)
+
+func (s *slot) deliveries() uint32 { return s.state & maxDeliveryCount }
+
+// chunk is the messages of chunkSlots consecutive sequence numbers. One that a snapshot may be reading (its epoch is
+// older than its queue's) is copied before it is changed.
+type chunk struct {
+	index     uint64 // its first sequence is index*chunkSlots + 1
+	epoch     uint64
+	live      [chunkSlots / 64]uint64 // bit i: the message of slots[i] is live
+	count     int                     // live messages
+	unwritten int                     // live messages that are in no file
+	counted   int                     // live messages with a delivery count
+	slots     []slot                  // the dead ones are zero
+}
+
+func (c *chunk) first() uint64 { return c.index*chunkSlots + 1 }
+
+// has reports whether position i is live.
+func (c *chunk) has(i int) bool { return c.live[i/64]&(1<<(i%64)) != 0 }
+
+// from returns the first live position from i on, or -1.
+func (c *chunk) from(i int) int {
+	for w := i / 64; w < len(c.live); w++ {
+		word := c.live[w]
+		if w == i/64 {
+			word &= ^uint64(0) << (i % 64)
+		}
+		if word != 0 {
+			return w*64 + bits.TrailingZeros64(word)
+		}
+	}
+	return -1
+}
+
+// messages is the ordered set of live messages of one queue. Sequence numbers start at 1 and never repeat. Its zero
+// value is empty and ready. All of it belongs to the machine's lock; a view may be read without.
+//
+// append, live, raise and remove take constant time, next constant time over neighbours. A chunk whose messages are
+// all gone is freed. A message pins the log entry that brought it until the next snapshot, which either copies its
+// content out or leaves it to the file; so what survivors pin is bounded by the log written between two snapshots.
+type messages struct {
+	last    uint64   // the last sequence given
+	chunks  []*chunk // ascending by index, none empty except perhaps the last
+	epoch   uint64   // raised by each view
+	version uint64   // raised by each change
+	count   uint64   // live messages
+	bytes   uint64   // their bodies
+	memory  uint64   // bytes of bodies and properties in memory
+	sum     uint64   // of contribution over the live messages
+}
+
+// contribution is what a live message adds to its queue's sum.
+func contribution(hash, sequence uint64, deliveries uint32) uint64 {
+	x := hash ^ sequence*0x9e3779b97f4a7c15 ^ uint64(deliveries)*0xd6e8feb86659fd93
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// nextSequence returns the sequence that the next append gives.
+func (m *messages) nextSequence() uint64 { return m.last + 1 }
+
+// find returns the position of the chunk with the index, or where it would be.
+func (m *messages) find(index uint64) (int, bool) {
+	n := len(m.chunks)
+	if n == 0 || index < m.chunks[0].index {
+		return 0, false
+	}
+	if index > m.chunks[n-1].index {
+		return n, false
+	}
+	if guess := index - m.chunks[0].index; guess < uint64(n) && m.chunks[guess].index == index {
+		return int(guess), true
+	}
+	if back := m.chunks[n-1].index - index; back < uint64(n) && m.chunks[n-1-int(back)].index == index {
+		return n - 1 - int(back), true
+	}
+	at := sort.Search(n, func(i int) bool { return m.chunks[i].index >= index })
+	return at, m.chunks[at].index == index
+}
+
+// at returns the slot of a live message and the position of its chunk.
+func (m *messages) at(sequence uint64) (where, position int, ok bool) {
+	if sequence == 0 || sequence > m.last {
+		return 0, 0, false
+	}
+	where, ok = m.find((sequence - 1) / chunkSlots)
+	position = int((sequence - 1) % chunkSlots)
+	return where, position, ok && m.chunks[where].has(position)
+}
+
+// writable returns a chunk that no view shares.
+func (m *messages) writable(where int) *chunk {
+	c := m.chunks[where]
+	if c.epoch == m.epoch {
+		return c
+	}
+	copied := *c
+	copied.epoch = m.epoch
+	copied.slots = append(make([]slot, 0, max(cap(c.slots), len(c.slots))), c.slots...)
+	m.chunks[where] = &copied
+	return &copied
+}
+
+// append adds a message and returns its sequence.
+func (m *messages) append(c *content) uint64 {
+	s := slot{content: c, hash: c.hash, body: uint32(len(c.body))}
+	if c.transient {
+		s.state |= slotTransient
+	}
+	m.last++
+	m.memory += uint64(len(c.body) + len(c.properties))
+	m.put(m.last, s)
+	return m.last
+}
+
+// put adds a live message at a sequence above all there are. The caller sets last and memory.
+func (m *messages) put(sequence uint64, s slot) {
+	index, position := (sequence-1)/chunkSlots, int((sequence-1)%chunkSlots)
+	n := len(m.chunks)
+	if n == 0 || m.chunks[n-1].index != index {
+		if n > 0 && m.chunks[n-1].count == 0 {
+			m.chunks = m.chunks[:n-1]
+		}
+		m.chunks = append(m.chunks, &chunk{index: index, epoch: m.epoch})
+		n = len(m.chunks)
+	}
+	c := m.writable(n - 1)
+	for len(c.slots) < position {
+		c.slots = append(c.slots, slot{})
+	}
+	if len(c.slots) == cap(c.slots) {
+		c.slots = slices.Grow(c.slots, min(max(len(c.slots), 4), chunkSlots-len(c.slots)))
+	}
+	c.slots = append(c.slots, s)
+	c.live[position/64] |= 1 << (position % 64)
+	c.count++
+	if s.file == 0 {
+		c.unwritten++
+	}
+	if s.deliveries() > 0 {
+		c.counted++
+	}
+	m.version++
+	m.count++
+	m.bytes += uint64(s.body)
+	m.sum += contribution(s.hash, sequence, s.deliveries())
+}
+
+// live reports whether a message is there.
+func (m *messages) live(sequence uint64) bool {
+	_, _, ok := m.at(sequence)
+	return ok
+}
+
+// next returns the first live sequence not below from.
+func (m *messages) next(from uint64) (uint64, bool) {
+	from = max(from, 1)
+	if from > m.last {
+		return 0, false
+	}
+	where, exact := m.find((from - 1) / chunkSlots)
+	position := 0
+	if exact {
+		position = int((from - 1) % chunkSlots)
+	}
+	for ; where < len(m.chunks); where++ {
+		if i := m.chunks[where].from(position); i >= 0 {
+			return m.chunks[where].first() + uint64(i), true
+		}
+		position = 0
+	}
+	return 0, false
+}
+
+// first returns the first live sequence.
+func (m *messages) first() (uint64, bool) { return m.next(1) }
+
+// deliveries returns the delivery count of a live message, else 0.
+func (m *messages) deliveries(sequence uint64) uint32 {
+	where, position, ok := m.at(sequence)
+	if !ok {
+		return 0
+	}
+	return m.chunks[where].slots[position].deliveries()
+}
+
+// transient reports whether a live message goes at a cold start.
+func (m *messages) transient(sequence uint64) bool {
+	where, position, ok := m.at(sequence)
+	return ok && m.chunks[where].slots[position].state&slotTransient != 0
+}
+
+// raise adds one to the delivery count of a message; false when it is not live.
+func (m *messages) raise(sequence uint64) bool {
+	where, position, ok := m.at(sequence)
+	if !ok {
+		return false
+	}
+	c := m.writable(where)
+	s := &c.slots[position]
+	m.version++
+	if s.deliveries() == maxDeliveryCount {
+		return true
+	}
+	m.sum -= contribution(s.hash, sequence, s.deliveries())
+	if s.deliveries() == 0 {
+		c.counted++
+	}
+	s.state++
+	m.sum += contribution(s.hash, sequence, s.deliveries())
+	return true
+}
+
+// remove takes a message away; false when it is not live.
+func (m *messages) remove(sequence uint64) bool {
+	where, position, ok := m.at(sequence)
+	if !ok {
+		return false
+	}
+	c := m.writable(where)
+	s := &c.slots[position]
+	m.version++
+	m.count--
+	m.bytes -= uint64(s.body)
+	m.sum -= contribution(s.hash, sequence, s.deliveries())
+	if s.content != nil {
+		m.memory -= uint64(len(s.content.body) + len(s.content.properties))
+	}
+	if s.file == 0 {
+		c.unwritten--
+	}
+	if s.deliveries() > 0 {
+		c.counted--
+	}
+	*s = slot{}
+	c.live[position/64] &^= 1 << (position % 64)
+	c.count--
+	if c.count == 0 && (where < len(m.chunks)-1 || len(c.slots) == chunkSlots) {
+		m.drop(where) // the last one, while it fills, stays for the next append
+	}
+	return true
+}
+
+// drop frees an empty chunk.
+func (m *messages) drop(where int) {
+	if where == 0 {
+		m.chunks[0] = nil
+		m.chunks = m.chunks[1:]
+		return
+	}
+	m.chunks = slices.Delete(m.chunks, where, where+1)
+}
+
+// removeRuns takes away the live messages in ascending, disjoint runs and returns how many there were. Its time
+// follows the live messages in the runs, not their width.
+func (m *messages) removeRuns(runs []Run) uint64 {
+	var removed uint64
+	for _, r := range runs {
+		for at, ok := m.next(r.From); ok && at <= r.To; at, ok = m.next(at + 1) {
+			m.remove(at)
+			removed++
+		}
+	}
+	return removed
+}
+
+// removeExcept takes away all live messages but those in ascending, disjoint runs, and returns how many went.
+func (m *messages) removeExcept(held []Run) uint64 {
+	var removed uint64
+	from := uint64(1)
+	for _, r := range held {
+		if r.From > from {
+			removed += m.removeRuns([]Run{{from, r.From - 1}})
+		}
+		if r.To >= m.last {
+			return removed
+		}
+		from = max(from, r.To+1)
+	}
+	return removed + m.removeRuns([]Run{{from, m.last}})
+}
+
+// liveIn counts the live messages in ascending, disjoint runs. Its time follows the chunks touched.
+func (m *messages) liveIn(runs []Run) uint64 {
+	var total uint64
+	for _, r := range runs {
+		if r.From == 0 {
+			r.From = 1
+		}
+		r.To = min(r.To, m.last)
+		if r.From > r.To {
+			continue
+		}
+		where, _ := m.find((r.From - 1) / chunkSlots)
+		for ; where < len(m.chunks) && m.chunks[where].first() <= r.To; where++ {
+			total += m.chunks[where].liveBetween(r)
+		}
+	}
+	return total
+}
+
+func (c *chunk) liveBetween(r Run) uint64 {
+	first := c.first()
+	if r.From <= first && r.To >= first+chunkSlots-1 {
+		return uint64(c.count)
+	}
+	var total uint64
+	for w, word := range c.live {
+		low := first + uint64(w)*64
+		for word != 0 {
+			at := low + uint64(bits.TrailingZeros64(word))
+			if at >= r.From && at <= r.To {
+				total++
+			}
+			word &= word - 1
+		}
+	}
+	return total
+}
+
+// load returns a live message. When its body is only in a file the message has its sequence and delivery count, and
+// where says the rest; inMemory is false then.
+func (m *messages) load(sequence uint64) (msg Message, where slot, inMemory, ok bool) {
+	at, position, ok := m.at(sequence)
+	if !ok {
+		return Message{}, slot{}, false, false
+	}
+	s := m.chunks[at].slots[position]
+	msg = Message{Sequence: sequence, DeliveryCount: s.deliveries(), Redelivered: s.deliveries() > 0}
+	if s.content == nil {
+		return msg, s, false, true
+	}
+	s.content.into(&msg)
+	return msg, s, true, true
+}
+
+// into fills in what a content knows of a message.
+func (c *content) into(msg *Message) {
+	msg.Exchange, msg.RoutingKey = c.exchange, c.routingKey
+	msg.Properties, msg.Body, msg.ID = c.properties, c.body, c.id
+}
+
+// messagesView is the state of a queue's messages at one moment. It may be read by any goroutine without a lock.
+type messagesView struct {
+	last, version, count, bytes, sum uint64
+	chunks                           []*chunk
+}
+
+// view returns the messages as they are now, at the cost of one reference a chunk; later changes copy what they touch.
+func (m *messages) view() messagesView {
+	m.epoch++
+	if m.count == 0 {
+		m.chunks = nil
+	}
+	return messagesView{last: m.last, version: m.version, count: m.count, bytes: m.bytes, sum: m.sum,
+		chunks: slices.Clone(m.chunks)}
+}
