@@ -1,6 +1,6 @@
 package fsm
 
-import "io"
+import "github.com/warrenmq/warren/fsm/store/vfs"
 
 // Machine is the replicated state. Apply is called by one goroutine; every other method may be called from any
 // goroutine at any time and sees the state between two entries.
@@ -9,7 +9,19 @@ type Machine struct{}
 // Options are what a machine needs from outside. The zero value keeps everything in memory and works in tests.
 type Options struct {
 	Observer Observer
+	// Files and Dir are where message files are kept. Without them everything stays in memory.
+	Files vfs.FS
+	Dir   string
+	// BodyMemory is how many bytes of bodies may stay in memory once they are in files; 0 is DefaultBodyMemory.
+	BodyMemory int64
+	// A queue whose message files hold more than CollectRecords records (0: 2000), fewer than half of them live, and a
+	// file of more than CollectBytes (0: 64 MiB), over half of it dead, is copied to a new file at a snapshot.
+	CollectRecords int
+	CollectBytes   int64
 }
+
+// DefaultBodyMemory is Options.BodyMemory when it is zero.
+const DefaultBodyMemory = 512 << 20
 
 // New returns an empty machine that knows the vhost "/" with its default and amq.* exchanges.
 func New(o Options) *Machine { panic("not built yet") }
@@ -70,22 +82,5 @@ func (m *Machine) QueueNumbers() []uint64 { panic("not built yet") }
 // anything: passive declares use the lookups above, this is for a fast refusal before consensus.
 func (m *Machine) Check(c Command) Result { panic("not built yet") }
 
-// Read appends to into the live messages of a queue with sequences from 'from' on, in order, until count messages
-// or bytes of bodies are reached (at least one message is returned if there is one), and returns the sequence to
-// go on from. A queue that is gone yields nothing. A body that is damaged on disk is an error naming file and offset.
-func (m *Machine) Read(queue, from uint64, count, bytes int, into []Message) (out []Message, next uint64, err error) {
-	panic("not built yet")
-}
-
-// Get reads one live message; ok is false when it is not live or the queue is gone.
-func (m *Machine) Get(queue, sequence uint64) (msg Message, ok bool, err error) { panic("not built yet") }
-
 // Live reports how many live messages a queue has in the runs.
 func (m *Machine) Live(queue uint64, runs []Run) uint64 { panic("not built yet") }
-
-// Export writes the whole state at one index as a stream that Replace reads. It does not hold up Apply.
-func (m *Machine) Export(w io.Writer) (index uint64, err error) { panic("not built yet") }
-
-// Replace swaps the whole state for an exported one; entries up to its index are ignored from then on. On an error
-// the old state stays.
-func (m *Machine) Replace(r io.Reader) error { panic("not built yet") }

@@ -393,3 +393,87 @@ func (m *messages) view() messagesView {
 	return messagesView{last: m.last, version: m.version, count: m.count, bytes: m.bytes, sum: m.sum,
 		chunks: slices.Clone(m.chunks)}
 }
+
+// place is where a record is.
+type place struct {
+	sequence uint64
+	offset   int64
+	length   uint32
+	file     uint32
+}
+
+// written notes that a live message's record is in a file, and replaces its content by copied, nil to let it go. A
+// message that is gone, or whose record another file has (from), is left alone.
+func (m *messages) written(p place, from uint32, copied *content) {
+	where, position, ok := m.at(p.sequence)
+	if !ok || m.chunks[where].slots[position].file != from {
+		return
+	}
+	c := m.writable(where)
+	s := &c.slots[position]
+	if from == 0 {
+		c.unwritten--
+		if copied == nil {
+			m.forget(s)
+		} else {
+			s.content = copied
+		}
+	}
+	s.file, s.offset, s.length = p.file, uint64(p.offset), p.length
+}
+
+// forget lets the content of a slot leave memory.
+func (m *messages) forget(s *slot) {
+	if s.content != nil {
+		m.memory -= uint64(len(s.content.body) + len(s.content.properties))
+		s.content = nil
+	}
+}
+
+// evict lets contents that are in files leave memory, the last first, until at most keep bytes are left or the
+// chunks are through, at most limit chunks a call counted from position end down. It returns where to go on, 0 at
+// the end.
+func (m *messages) evict(keep uint64, end, limit int) int {
+	end = min(end, len(m.chunks))
+	for ; end > 0 && limit > 0 && m.memory > keep; end, limit = end-1, limit-1 {
+		if !m.chunks[end-1].evictable() {
+			continue
+		}
+		c := m.writable(end - 1)
+		for i := len(c.slots) - 1; i >= 0 && m.memory > keep; i-- {
+			if c.slots[i].file != 0 {
+				m.forget(&c.slots[i])
+			}
+		}
+	}
+	if m.memory <= keep {
+		return 0
+	}
+	return end
+}
+
+// evictable reports whether some content is both in memory and in a file.
+func (c *chunk) evictable() bool {
+	for i := range c.slots {
+		if c.slots[i].file != 0 && c.slots[i].content != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// all calls yield for each live message of a view in order until it returns false.
+func (v *messagesView) all(yield func(sequence uint64, s *slot) bool) {
+	for _, c := range v.chunks {
+		first := c.first()
+		for w, word := range c.live {
+			for word != 0 {
+				i := w*64 + bits.TrailingZeros64(word)
+				word &= word - 1
+				if !yield(first+uint64(i), &c.slots[i]) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,366 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/warrenmq/warren/fsm/store"
+)
+
+// Bounds of message files, unless Options say otherwise.
+const (
+	// defaultCollectRecords: a queue whose files hold more records than this, fewer than half of them live, is collected.
+	defaultCollectRecords = 2000
+	// defaultCollectBytes: so is a file larger than this that is more than half dead.
+	defaultCollectBytes = 64 << 20
+	// rollBytes is where a queue's next file begins: small enough that a queue consumed in order drops whole files
+	// and never copies.
+	rollBytes = 64 << 20
+	// writeTogether is how many queues' files are open, and synced at the same time, while a snapshot writes.
+	writeTogether = 64
+	syncTogether  = 16
+	// smallFiles is how many files below smallFile bytes a queue may have before they are put together: every
+	// start of a process begins new ones.
+	smallFiles = 32
+	smallFile  = 1 << 20
+)
+
+// queueView is a queue's messages at a snapshot's index.
+type queueView struct {
+	number uint64
+	messagesView
+}
+
+// messageFiles is which files hold which queue's messages, and the one writer of all of them (rule 16).
+type messageFiles struct {
+	dir            *store.Dir
+	collectRecords uint64
+	collectBytes   int64
+	rollBytes      int64
+
+	mu     sync.Mutex // held while a snapshot writes; guards queues
+	queues map[uint64]*queueFiles
+}
+
+// queueFiles is a queue's message files.
+type queueFiles struct {
+	next    uint32                // the number of the next file
+	files   map[uint32]store.File // finished and synced; Live and Valid are as of the last snapshot
+	open    uint32                // the one that the next snapshot goes on with; 0 for a new one
+	version uint64                // of the messages that manifest describes
+	known   bool                  // manifest is there
+	entry   store.Queue
+}
+
+func newMessageFiles(dir *store.Dir, o Options) *messageFiles {
+	f := &messageFiles{dir: dir, queues: make(map[uint64]*queueFiles),
+		collectRecords: uint64(o.CollectRecords), collectBytes: o.CollectBytes, rollBytes: rollBytes}
+	if o.CollectRecords <= 0 {
+		f.collectRecords = defaultCollectRecords
+	}
+	if o.CollectBytes <= 0 {
+		f.collectBytes = defaultCollectBytes
+	}
+	return f
+}
+
+// of returns a queue's files.
+func (f *messageFiles) of(number uint64) *queueFiles {
+	q := f.queues[number]
+	if q == nil {
+		q = &queueFiles{next: 1, files: make(map[uint32]store.File)}
+		f.queues[number] = q
+	}
+	return q
+}
+
+// job is one queue on its way into a snapshot.
+type job struct {
+	view    *queueView
+	queue   *queueFiles
+	writers []*store.Writer
+	places  []place // of the messages that were in no file, in their order
+	created bool
+}
+
+// write puts the live messages of the views that are in no file yet into their queues' files, collects what has
+// become mostly dead, and returns the views' manifest entries. Nothing that was acknowledged before the views were
+// taken is written. hold runs a function on a queue's present messages under the machine's lock, or not at all when
+// the queue is gone; keep says whether written contents stay in memory.
+func (f *messageFiles) write(views []queueView, keep bool, hold func(uint64, func(*messages)), damaged func(*store.Damage)) ([]store.Queue, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgetOthers(views)
+	entries := make([]store.Queue, len(views))
+	shared := sharedContents(views, keep)
+	for start := 0; start < len(views); {
+		var jobs []*job
+		var at []int
+		for ; start < len(views) && len(jobs) < writeTogether; start++ {
+			v := &views[start]
+			q := f.of(v.number)
+			if q.known && q.version == v.version {
+				entries[start] = q.entry
+				continue
+			}
+			jobs, at = append(jobs, &job{view: v, queue: q}), append(at, start)
+		}
+		if err := f.append(jobs); err != nil {
+			return nil, err
+		}
+		for i, j := range jobs {
+			j.install(keep, shared, hold)
+			if err := f.describe(j, hold, damaged); err != nil {
+				return nil, err
+			}
+			entries[at[i]] = j.queue.entry
+		}
+	}
+	return entries, nil
+}
+
+// forgetOthers drops the files of queues that are gone.
+func (f *messageFiles) forgetOthers(views []queueView) {
+	for number, q := range f.queues {
+		_, found := slices.BinarySearchFunc(views, number, func(v queueView, n uint64) int {
+			if v.number < n {
+				return -1
+			} else if v.number > n {
+				return 1
+			}
+			return 0
+		})
+		if found {
+			continue
+		}
+		for file := range q.files {
+			f.dir.Remove(number, file)
+		}
+		delete(f.queues, number)
+	}
+}
+
+// append writes and syncs the unwritten messages of a few queues. After an error none of the files touched is
+// written again.
+func (f *messageFiles) append(jobs []*job) (err error) {
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, j := range jobs {
+			j.queue.open = 0
+		}
+	}()
+	var made []uint64
+	for _, j := range jobs {
+		if err := f.appendQueue(j); err != nil {
+			for _, j := range jobs {
+				for _, w := range j.writers {
+					w.Abandon()
+				}
+			}
+			return err
+		}
+		if j.created {
+			made = append(made, j.view.number)
+		}
+	}
+	if err := finish(jobs); err != nil {
+		return err
+	}
+	return f.dir.SyncNames(made)
+}
+
+func (f *messageFiles) appendQueue(j *job) error {
+	var w *store.Writer
+	for _, c := range j.view.chunks {
+		if c.unwritten == 0 {
+			continue
+		}
+		for i := range c.slots {
+			s := &c.slots[i]
+			if !c.has(i) || s.file != 0 {
+				continue
+			}
+			if w == nil || w.Length() >= f.rollBytes {
+				var err error
+				if w, err = f.writer(j, w == nil); err != nil {
+					return err
+				}
+				j.writers = append(j.writers, w)
+			}
+			e, err := w.Append(s.content.record(c.first() + uint64(i)))
+			if err != nil {
+				return err
+			}
+			j.places = append(j.places, place{sequence: e.Sequence, offset: e.Offset, length: e.Length, file: w.Number()})
+		}
+	}
+	return nil
+}
+
+// writer goes on with a queue's open file, if it may, or creates one.
+func (f *messageFiles) writer(j *job, mayContinue bool) (*store.Writer, error) {
+	q := j.queue
+	if file, ok := q.files[q.open]; ok && mayContinue && file.Length < f.rollBytes {
+		return f.dir.Continue(j.view.number, file)
+	}
+	j.created = true
+	return f.create(j.view.number, q)
+}
+
+func (f *messageFiles) create(number uint64, q *queueFiles) (*store.Writer, error) {
+	for {
+		n := q.next
+		q.next++
+		w, err := f.dir.Create(number, n)
+		if !errors.Is(err, fs.ErrExist) {
+			return w, err
+		}
+	}
+}
+
+// finish syncs the writers of all jobs, several at a time, and enters the files.
+func finish(jobs []*job) error {
+	type done struct {
+		queue *queueFiles
+		file  store.File
+		err   error
+	}
+	var results []*done
+	var wait sync.WaitGroup
+	turn := make(chan struct{}, syncTogether)
+	for _, j := range jobs {
+		for _, w := range j.writers {
+			d := &done{queue: j.queue}
+			results = append(results, d)
+			turn <- struct{}{}
+			wait.Go(func() {
+				d.file, d.err = w.Finish()
+				<-turn
+			})
+		}
+	}
+	wait.Wait()
+	var errs []error
+	for _, d := range results {
+		if d.err != nil {
+			errs = append(errs, d.err)
+			continue
+		}
+		d.queue.files[d.file.Number] = d.file
+		d.queue.open = d.file.Number
+	}
+	return errors.Join(errs...)
+}
+
+// record is the message as a file keeps it.
+func (c *content) record(sequence uint64) *store.Record {
+	return &store.Record{Sequence: sequence, Hash: c.hash, ID: c.id, Transient: c.transient, Exchange: c.exchange,
+		RoutingKey: c.routingKey, Properties: c.properties, Body: c.body}
+}
+
+// describe makes a queue's manifest entry, after collecting what is worth it.
+func (f *messageFiles) describe(j *job, hold func(uint64, func(*messages)), damaged func(*store.Damage)) error {
+	q, v := j.queue, j.view
+	q.known = false
+	entry, files := entryOf(v, j.places)
+	for number := range files {
+		file, ok := q.files[number]
+		if !ok {
+			return fmt.Errorf("queue %d: messages are in file %d, which is not one of its files", v.number, number)
+		}
+		live := files[number]
+		file.Live, file.Valid = live.Live, live.Valid
+		files[number] = file
+		q.files[number] = file
+	}
+	for number := range q.files {
+		if _, ok := files[number]; !ok { // nothing in it is live
+			f.drop(v.number, q, number)
+		}
+	}
+	if err := f.collect(v.number, q, hold, damaged); err != nil {
+		return err
+	}
+	for _, file := range q.files {
+		entry.Files = append(entry.Files, file)
+	}
+	slices.SortFunc(entry.Files, func(a, b store.File) int { return int(int64(a.Number) - int64(b.Number)) })
+	entry.NextFile = q.next
+	q.entry, q.version, q.known = entry, v.version, true
+	return nil
+}
+
+func (f *messageFiles) drop(number uint64, q *queueFiles, file uint32) {
+	delete(q.files, file)
+	if q.open == file {
+		q.open = 0
+	}
+	f.dir.Remove(number, file)
+}
+
+// entryOf describes a view; places are those of the messages that it knows in no file, in order. The files have
+// Live, Valid and, as far as live records show it, Length.
+func entryOf(v *queueView, places []place) (store.Queue, map[uint32]store.File) {
+	entry := store.Queue{Number: v.number, Last: v.last, Count: v.count, Bytes: v.bytes, Sum: v.sum}
+	files := make(map[uint32]*store.File)
+	var file *store.File
+	sorted := true
+	v.all(func(sequence uint64, s *slot) bool {
+		number, offset, length := s.file, int64(s.offset), s.length
+		if number == 0 {
+			number, offset, length = places[0].file, places[0].offset, places[0].length
+			places = places[1:]
+		}
+		if file == nil || file.Number != number {
+			if file = files[number]; file == nil {
+				file = &store.File{Number: number}
+				files[number] = file
+			}
+		}
+		file.Valid++
+		if n := len(file.Live); n > 0 && file.Live[n-1].To == offset {
+			file.Live[n-1].To += int64(length)
+		} else {
+			sorted = sorted && (n == 0 || file.Live[n-1].To < offset)
+			file.Live = append(file.Live, store.Extent{From: offset, To: offset + int64(length)})
+		}
+		if d := s.deliveries(); d > 0 {
+			entry.Deliveries = append(entry.Deliveries, store.Delivery{Sequence: sequence, Count: d})
+		}
+		return true
+	})
+	described := make(map[uint32]store.File, len(files))
+	for number, file := range files {
+		if !sorted {
+			file.Live = merged(file.Live)
+		}
+		file.Records, file.Length = file.Valid, file.Live[len(file.Live)-1].To
+		described[number] = *file
+	}
+	return entry, described
+}
+
+// merged sorts extents and joins those that touch: records that a collection copied are not in the order of their
+// sequences.
+func merged(e []store.Extent) []store.Extent {
+	slices.SortFunc(e, func(a, b store.Extent) int {
+		if a.From < b.From {
+			return -1
+		}
+		return 1
+	})
+	out := e[:1]
+	for _, x := range e[1:] {
+		if last := &out[len(out)-1]; last.To == x.From {
+			last.To = x.To
+		} else {
+			out = append(out, x)
+		}
+	}
+	return out
+}

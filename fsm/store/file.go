@@ -1,0 +1,314 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/warrenmq/warren/fsm/store/vfs"
+)
+
+const (
+	readOnly  = os.O_RDONLY
+	fileHead  = 32
+	fileMagic = "WRNMSG\x00\x01" // the last byte is the format's version
+	// writeBuffer is how many bytes a writer gathers for one write.
+	writeBuffer = 256 << 10
+	// blockEntries bounds an index block.
+	blockEntries = 1 << 16
+)
+
+// Extent is a range of bytes in a file; To is the first byte after it.
+type Extent struct{ From, To int64 }
+
+// File is what a manifest says of a message file.
+type File struct {
+	Number  uint32
+	Length  int64    // bytes that count; whatever lies beyond is no part of the snapshot
+	Index   int64    // offset of the last index block; 0 when there is none
+	Records uint64   // in the file
+	Valid   uint64   // live ones
+	Live    []Extent // where the live ones are, ascending, not touching
+}
+
+// LiveBytes returns the bytes of the live records.
+func (f *File) LiveBytes() int64 {
+	var n int64
+	for _, e := range f.Live {
+		n += e.To - e.From
+	}
+	return n
+}
+
+// head is what a message file begins with.
+func head(queue uint64, number uint32) []byte {
+	b := append(make([]byte, 0, fileHead), fileMagic...)
+	b = little.AppendUint64(b, queue)
+	b = little.AppendUint32(b, number)
+	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
+	return little.AppendUint32(b, checksum(b))
+}
+
+// Writer appends to one message file. It is used by one goroutine. After an error the file must not be written again:
+// what it holds beyond its recorded length is not known.
+type Writer struct {
+	queue   uint64
+	file    File
+	out     vfs.File
+	buf     []byte
+	written int64 // bytes handed to out
+	entries []byte
+	err     error
+}
+
+// Create begins a message file. The name must be new: fs.ErrExist says that it is not.
+func (d *Dir) Create(queue uint64, number uint32) (*Writer, error) {
+	if err := d.fs.MkdirAll(d.shard(queue), 0o750); err != nil {
+		return nil, fmt.Errorf("make message directory: %w", err)
+	}
+	out, err := d.fs.OpenFile(d.Path(queue, number), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("create message file: %w", err)
+	}
+	return &Writer{queue: queue, file: File{Number: number, Length: fileHead}, out: out, buf: head(queue, number)}, nil
+}
+
+// Continue goes on after the recorded length of a file that this process made and synced.
+func (d *Dir) Continue(queue uint64, f File) (*Writer, error) {
+	out, err := d.fs.OpenFile(d.Path(queue, f.Number), os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open message file: %w", err)
+	}
+	f.Live = nil
+	return &Writer{queue: queue, file: f, out: out, written: f.Length}, nil
+}
+
+// Append writes a record and returns its place.
+func (w *Writer) Append(r *Record) (Entry, error) {
+	e := Entry{Sequence: r.Sequence, Hash: r.Hash, Transient: r.Transient, Body: uint32(len(r.Body))}
+	before := len(w.buf)
+	w.buf = r.AppendFrame(w.buf)
+	return w.note(e, len(w.buf)-before)
+}
+
+// AppendFrame writes a frame that was read from another file.
+func (w *Writer) AppendFrame(frame []byte, r *Record) (Entry, error) {
+	e := Entry{Sequence: r.Sequence, Hash: r.Hash, Transient: r.Transient, Body: uint32(len(r.Body))}
+	w.buf = append(w.buf, frame...)
+	return w.note(e, len(frame))
+}
+
+func (w *Writer) note(e Entry, length int) (Entry, error) {
+	e.Offset, e.Length = w.file.Length, uint32(length)
+	w.file.Length += int64(length)
+	w.file.Records++
+	w.entries = appendEntry(w.entries, e)
+	if len(w.entries) >= blockEntries*entryBytes {
+		w.closeBlock()
+	}
+	if len(w.buf) >= writeBuffer {
+		w.flush()
+	}
+	return e, w.err
+}
+
+// closeBlock writes the index of the records since the last block.
+func (w *Writer) closeBlock() {
+	if len(w.entries) == 0 {
+		return
+	}
+	start := len(w.buf)
+	w.buf = append(w.buf, make([]byte, frameHead+blockHead)...)
+	p := w.buf[start+frameHead:]
+	p[0] = kindIndex
+	little.PutUint32(p[4:], uint32(len(w.entries)/entryBytes))
+	little.PutUint64(p[8:], uint64(w.file.Index))
+	w.buf = append(w.buf, w.entries...)
+	w.buf = sealFrame(w.buf, start)
+	w.file.Index = w.file.Length
+	w.file.Length += int64(len(w.buf) - start)
+	w.entries = w.entries[:0]
+}
+
+func (w *Writer) flush() {
+	if w.err != nil || len(w.buf) == 0 {
+		return
+	}
+	if _, err := w.out.WriteAt(w.buf, w.written); err != nil {
+		w.err = fmt.Errorf("write message file %s: %w", w.out.Name(), err)
+		return
+	}
+	w.written += int64(len(w.buf))
+	if w.buf = w.buf[:0]; cap(w.buf) > 4*writeBuffer {
+		w.buf = nil
+	}
+}
+
+// Length is how long the file is so far, without the index block that Finish adds.
+func (w *Writer) Length() int64 { return w.file.Length }
+
+// Finish writes the last index block, syncs the file and returns its new description, without Valid and Live.
+func (w *Writer) Finish() (File, error) {
+	w.closeBlock()
+	w.flush()
+	if w.err == nil {
+		if err := w.out.Sync(); err != nil {
+			w.err = fmt.Errorf("sync message file %s: %w", w.out.Name(), err)
+		}
+	}
+	if err := w.out.Close(); err != nil && w.err == nil {
+		w.err = fmt.Errorf("close message file %s: %w", w.out.Name(), err)
+	}
+	return w.file, w.err
+}
+
+// Abandon closes the file without syncing it.
+func (w *Writer) Abandon() { _ = w.out.Close() }
+
+// ReadIndex returns the entries of the live records of a file, ascending by offset. It reads the index blocks; when
+// one of them is damaged it reads the records instead. An error that is a *Damage names what is lost.
+func (d *Dir) ReadIndex(queue uint64, f File) ([]Entry, error) {
+	name := d.Path(queue, f.Number)
+	h, err := d.acquire(name)
+	if errors.Is(err, ErrGone) {
+		return nil, &Damage{File: name, Queue: queue, What: "the file is missing"}
+	} else if err != nil {
+		return nil, err
+	}
+	defer d.release(h)
+	damage := func(offset int64, what string) error {
+		return &Damage{File: name, Offset: offset, Queue: queue, What: what}
+	}
+	info, err := h.file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read message file: %w", err)
+	}
+	if info.Size() < f.Length {
+		return nil, damage(info.Size(), fmt.Sprintf("the file is cut short: it must have %d bytes", f.Length))
+	}
+	first := make([]byte, fileHead)
+	if err := readFull(h.file, first, 0); err != nil {
+		return nil, fmt.Errorf("read message file %s: %w", name, err)
+	}
+	if string(first) != string(head(queue, f.Number)) {
+		return nil, damage(0, "the head is not that of this queue's file")
+	}
+	entries, err := readBlocks(h.file, f, damage)
+	if err != nil {
+		if entries, err = scan(h.file, f, damage); err != nil {
+			return nil, err
+		}
+	}
+	return only(entries, f, damage)
+}
+
+// readBlocks follows the chain of index blocks from the last to the first.
+func readBlocks(r io.ReaderAt, f File, damage func(int64, string) error) ([]Entry, error) {
+	var blocks [][]Entry
+	total := 0
+	for at, end := f.Index, f.Length; at != 0; {
+		if at < fileHead || at+frameHead+blockHead > end {
+			return nil, damage(at, "an index block lies outside the file")
+		}
+		size := make([]byte, frameHead)
+		if err := readFull(r, size, at); err != nil {
+			return nil, damage(at, err.Error())
+		}
+		length := int64(little.Uint32(size))
+		if length > end-at-frameHead {
+			return nil, damage(at, "an index block is longer than the file")
+		}
+		b := make([]byte, frameHead+length)
+		if err := readFull(r, b, at); err != nil {
+			return nil, damage(at, err.Error())
+		}
+		p, what := openFrame(b)
+		if what != "" {
+			return nil, damage(at, what)
+		}
+		entries, previous, what := decodeBlock(p, nil)
+		if what != "" {
+			return nil, damage(at, what)
+		}
+		if previous >= at {
+			return nil, damage(at, "an index block does not follow the one before it")
+		}
+		blocks = append(blocks, entries)
+		total += len(entries)
+		at, end = previous, at
+	}
+	if uint64(total) != f.Records {
+		return nil, damage(f.Index, fmt.Sprintf("the index has %d records, the manifest %d", total, f.Records))
+	}
+	all := make([]Entry, 0, total)
+	for _, b := range slices.Backward(blocks) {
+		all = append(all, b...)
+	}
+	return all, nil
+}
+
+// scan reads all frames of a file: slow, and needed only when an index block is damaged.
+func scan(r io.ReaderAt, f File, damage func(int64, string) error) ([]Entry, error) {
+	var entries []Entry
+	for at := int64(fileHead); at < f.Length; {
+		size := make([]byte, frameHead+1)
+		if err := readFull(r, size, at); err != nil {
+			return nil, damage(at, err.Error())
+		}
+		length := int64(little.Uint32(size))
+		if length == 0 || length > min(maxFrame, f.Length-at-frameHead) {
+			return nil, damage(at, "a frame has an impossible length")
+		}
+		if size[frameHead] != kindIndex { // an index block may be the damaged thing: its length is all that is needed
+			b := make([]byte, frameHead+length)
+			if err := readFull(r, b, at); err != nil {
+				return nil, damage(at, err.Error())
+			}
+			var record Record
+			if _, what := DecodeFrame(b, &record); what != "" {
+				return nil, damage(at, what)
+			}
+			entries = append(entries, Entry{Sequence: record.Sequence, Hash: record.Hash, Offset: at, Length: uint32(len(b)),
+				Body: uint32(len(record.Body)), Transient: record.Transient})
+		}
+		at += frameHead + length
+	}
+	if uint64(len(entries)) != f.Records {
+		return nil, damage(f.Length, fmt.Sprintf("the file has %d records, the manifest %d", len(entries), f.Records))
+	}
+	return entries, nil
+}
+
+// only keeps the entries of the live records.
+func only(entries []Entry, f File, damage func(int64, string) error) ([]Entry, error) {
+	live, at := entries[:0], 0
+	for _, e := range entries {
+		for at < len(f.Live) && f.Live[at].To <= e.Offset {
+			at++
+		}
+		if at < len(f.Live) && e.Offset >= f.Live[at].From && e.Offset+int64(e.Length) <= f.Live[at].To {
+			live = append(live, e)
+		}
+	}
+	if uint64(len(live)) != f.Valid {
+		return nil, damage(f.Index, fmt.Sprintf("%d live records are indexed, the manifest has %d", len(live), f.Valid))
+	}
+	return live, nil
+}
+
+// readFull fills b from offset at.
+func readFull(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Number returns the file's number.
+func (w *Writer) Number() uint32 { return w.file.Number }
