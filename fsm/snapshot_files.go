@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,14 +126,7 @@ func (f *messageFiles) write(views []queueView, keep bool, hold func(uint64, fun
 // forgetOthers drops the files of queues that are gone.
 func (f *messageFiles) forgetOthers(views []queueView) {
 	for number, q := range f.queues {
-		_, found := slices.BinarySearchFunc(views, number, func(v queueView, n uint64) int {
-			if v.number < n {
-				return -1
-			} else if v.number > n {
-				return 1
-			}
-			return 0
-		})
+		_, found := slices.BinarySearchFunc(views, number, func(v queueView, n uint64) int { return cmp.Compare(v.number, n) })
 		if found {
 			continue
 		}
@@ -289,7 +283,7 @@ func (f *messageFiles) describe(j *job, hold func(uint64, func(*messages)), dama
 	for _, file := range q.files {
 		entry.Files = append(entry.Files, file)
 	}
-	slices.SortFunc(entry.Files, func(a, b store.File) int { return int(int64(a.Number) - int64(b.Number)) })
+	sortFiles(entry.Files)
 	entry.NextFile = q.next
 	q.entry, q.version, q.known = entry, v.version, true
 	return nil
@@ -345,15 +339,14 @@ func entryOf(v *queueView, places []place) (store.Queue, map[uint32]store.File) 
 	return entry, described
 }
 
+func sortFiles(files []store.File) {
+	slices.SortFunc(files, func(a, b store.File) int { return cmp.Compare(a.Number, b.Number) })
+}
+
 // merged sorts extents and joins those that touch: records that a collection copied are not in the order of their
 // sequences.
 func merged(e []store.Extent) []store.Extent {
-	slices.SortFunc(e, func(a, b store.Extent) int {
-		if a.From < b.From {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(e, func(a, b store.Extent) int { return cmp.Compare(a.From, b.From) })
 	out := e[:1]
 	for _, x := range e[1:] {
 		if last := &out[len(out)-1]; last.To == x.From {

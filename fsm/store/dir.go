@@ -203,3 +203,6 @@ func (d *Dir) sweep() {
 		_ = d.fs.RemoveAll(d.path)
 	}
 }
+
+// Name returns the directory's path.
+func (d *Dir) Name() string { return d.path }

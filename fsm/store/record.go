@@ -163,3 +163,9 @@ func decodeBlock(p []byte, into []Entry) (entries []Entry, previous int64, what 
 	}
 	return into, previous, ""
 }
+
+// FrameHead is how many bytes of a frame FrameLength needs.
+const FrameHead = frameHead
+
+// FrameLength returns the bytes that the frame beginning with head claims to take; they may be no frame at all.
+func FrameLength(head []byte) int64 { return frameHead + int64(little.Uint32(head)) }

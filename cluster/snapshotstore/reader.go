@@ -1,0 +1,175 @@
+package snapshotstore
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/warrenmq/warren/fsm/store/vfs"
+)
+
+const (
+	readBuffer = 256 << 10
+	// readOver is the largest gap between two ranges that is read rather than skipped.
+	readOver = 64 << 10
+)
+
+// reader yields a snapshot's stream. It is used by one goroutine; Referred may be called by any.
+type reader struct {
+	store  *Store
+	id     string
+	dir    string
+	parts  []part          // still to be read, the first one in part
+	files  map[string]bool // base names referred to
+	stream vfs.File
+	file   vfs.File // of the part being read
+	buf    *bufio.Reader
+	at     int64 // position of buf in file
+	closed bool
+}
+
+func (s *Store) newReader(meta *raft.SnapshotMeta) (*reader, error) {
+	dir := path.Join(s.dir, meta.ID)
+	name := path.Join(dir, layoutFile)
+	body, err := s.readSealed(name, layoutMagic)
+	if err != nil {
+		return nil, err
+	}
+	parts, ok := decodeLayout(body)
+	if !ok {
+		return nil, &ErrDamaged{name, sealedHead, "its parts do not fit its length"}
+	}
+	r := &reader{store: s, id: meta.ID, dir: dir, parts: parts, files: make(map[string]bool)}
+	var size, streamed int64
+	for i := range parts {
+		size += parts[i].size()
+		streamed += parts[i].bytes
+		if parts[i].file != "" {
+			r.files[parts[i].file] = true
+		}
+	}
+	if size != meta.Size {
+		return nil, &ErrDamaged{name, sealedHead, fmt.Sprintf("its parts have %d bytes, the snapshot %d", size, meta.Size)}
+	}
+	if r.stream, err = s.fs.OpenFile(path.Join(dir, streamFile), os.O_RDONLY, 0); err != nil {
+		return nil, fmt.Errorf("open snapshot: %w", err)
+	}
+	if info, err := r.stream.Stat(); err != nil || info.Size() != streamed {
+		r.stream.Close()
+		if err == nil {
+			err = &ErrDamaged{path.Join(dir, streamFile), info.Size(), fmt.Sprintf("it must have %d bytes", streamed)}
+		}
+		return nil, err
+	}
+	return r, nil
+}
+
+// Name returns the snapshot's directory.
+func (r *reader) Name() string { return r.dir }
+
+// Referred returns where a file that the snapshot refers to is.
+func (r *reader) Referred(name string) (string, bool) {
+	return path.Join(r.dir, filesDir, name), r.files[name]
+}
+
+// Read reads on in the stream.
+func (r *reader) Read(b []byte) (int, error) {
+	for len(r.parts) > 0 && len(b) > 0 {
+		p := &r.parts[0]
+		if p.size() == 0 {
+			if err := r.next(); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if p.file == "" {
+			n, err := r.stream.Read(b[:min(int64(len(b)), p.bytes)])
+			p.bytes -= int64(n)
+			return n, cut(n, err, path.Join(r.dir, streamFile))
+		}
+		return r.readRange(p, b)
+	}
+	if len(b) == 0 {
+		return 0, nil
+	}
+	return 0, io.EOF
+}
+
+// next leaves a part that has been read.
+func (r *reader) next() error {
+	r.parts = r.parts[1:]
+	if r.file == nil {
+		return nil
+	}
+	err := r.file.Close()
+	r.file = nil
+	return err
+}
+
+func (r *reader) readRange(p *part, b []byte) (int, error) {
+	name := path.Join(r.dir, filesDir, p.file)
+	if r.file == nil {
+		f, err := r.store.fs.OpenFile(name, os.O_RDONLY, 0)
+		if err != nil {
+			return 0, fmt.Errorf("read snapshot: %w", err)
+		}
+		r.file, r.at = f, 0
+		r.seek(0)
+	}
+	from, to := p.ranges[0][0], p.ranges[0][1]
+	if gap := from - r.at; gap < 0 || gap > readOver {
+		r.seek(from)
+	} else if n, err := r.buf.Discard(int(gap)); err != nil {
+		return 0, cut(0, err, name)
+	} else {
+		r.at += int64(n)
+	}
+	n, err := r.buf.Read(b[:min(int64(len(b)), to-from)])
+	r.at += int64(n)
+	if p.ranges[0][0] += int64(n); p.ranges[0][0] == to {
+		p.ranges = p.ranges[1:]
+	}
+	return n, cut(n, err, name)
+}
+
+// seek starts reading at an offset of the file.
+func (r *reader) seek(offset int64) {
+	section := io.NewSectionReader(r.file, offset, 1<<62)
+	if r.buf == nil {
+		r.buf = bufio.NewReaderSize(section, readBuffer)
+	} else {
+		r.buf.Reset(section)
+	}
+	r.at = offset
+}
+
+// cut makes the end of a file before the end of its part an error.
+func cut(n int, err error, name string) error {
+	if err == io.EOF && n > 0 {
+		return nil
+	}
+	if err == io.EOF {
+		return fmt.Errorf("read snapshot: %s is cut short: %w", name, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// Close ends the reading; the snapshot may be reaped from then on.
+func (r *reader) Close() error {
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	err := r.stream.Close()
+	if r.file != nil {
+		if closed := r.file.Close(); err == nil {
+			err = closed
+		}
+	}
+	r.store.release(r.id)
+	return err
+}

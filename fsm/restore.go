@@ -1,0 +1,284 @@
+package fsm
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/warrenmq/warren/fsm/store"
+)
+
+// restored is a state read from a snapshot, built aside.
+type restored struct {
+	state   []byte
+	queues  map[uint64]*messages
+	files   *messageFiles // nil: memory only
+	linked  bool          // the files are those of a snapshot of this node's own
+	damaged []*store.Damage
+}
+
+// readSnapshot reads a snapshot. When it refers to files of this node they are linked into the directory that open
+// makes, and only their indexes are read; otherwise the records follow in the stream and go into new files there.
+// Without a directory (open nil) everything goes into memory. A file that is damaged costs its queue the messages in
+// it and nobody else anything: it is named in damaged. Any other damage is an error, and what was made is removed.
+func readSnapshot(r io.Reader, open func() (*messageFiles, error)) (_ *restored, err error) {
+	source := sourceOf(r)
+	in := bufio.NewReaderSize(r, 1<<20)
+	manifest, err := store.ReadManifest(in)
+	if err != nil {
+		return nil, err
+	}
+	out := &restored{state: manifest.State, queues: make(map[uint64]*messages, len(manifest.Queues))}
+	if open != nil {
+		if out.files, err = open(); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				out.files.dir.Retire()
+			}
+		}()
+	}
+	out.linked = out.files != nil && refers(source, manifest)
+	for i := range manifest.Queues {
+		q := &manifest.Queues[i]
+		var placed []placedEntry
+		if out.linked {
+			placed, err = out.link(source, q)
+		} else {
+			placed, err = out.receive(in, q)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("restore queue %d: %w", q.Number, err)
+		}
+		if err := out.build(q, placed); err != nil {
+			return nil, fmt.Errorf("restore queue %d: %w", q.Number, err)
+		}
+	}
+	if out.files != nil {
+		if err := out.files.syncAll(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// sourceOf finds the snapshot store's own reader behind what raft wraps around it.
+func sourceOf(r io.Reader) FileSource {
+	for {
+		if s, ok := r.(FileSource); ok {
+			return s
+		}
+		w, ok := r.(interface{ WrappedReadCloser() io.ReadCloser })
+		if !ok {
+			return nil
+		}
+		r = w.WrappedReadCloser()
+	}
+}
+
+// refers reports whether the snapshot's messages are in files beside it.
+func refers(source FileSource, m *store.Manifest) bool {
+	if source == nil {
+		return false
+	}
+	for _, q := range m.Queues {
+		for _, f := range q.Files {
+			_, ok := source.Referred(store.FileName(q.Number, f.Number))
+			return ok
+		}
+	}
+	return false
+}
+
+// placedEntry is a live message as a snapshot describes it.
+type placedEntry struct {
+	store.Entry
+	file    uint32
+	content *content // memory only
+}
+
+// link takes over a queue's files and reads their indexes.
+func (r *restored) link(source FileSource, q *store.Queue) ([]placedEntry, error) {
+	queue := r.files.of(q.Number)
+	queue.next = q.NextFile
+	var placed []placedEntry
+	for _, f := range q.Files {
+		queue.next = max(queue.next, f.Number+1)
+		entries, err := r.linkFile(source, q.Number, f)
+		var damage *store.Damage
+		if errors.As(err, &damage) {
+			r.damaged = append(r.damaged, damage)
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		queue.files[f.Number] = f
+		placed = slices.Grow(placed, len(entries))
+		for _, e := range entries {
+			placed = append(placed, placedEntry{Entry: e, file: f.Number})
+		}
+	}
+	return placed, nil
+}
+
+func (r *restored) linkFile(source FileSource, queue uint64, f store.File) ([]store.Entry, error) {
+	name := store.FileName(queue, f.Number)
+	from, ok := source.Referred(name)
+	if !ok {
+		return nil, &store.Damage{File: name, Queue: queue, What: "the snapshot does not refer to the file"}
+	}
+	if err := r.files.dir.Adopt(queue, f.Number, from); err != nil {
+		return nil, &store.Damage{File: from, Queue: queue, What: fmt.Sprintf("the file cannot be linked: %v", err)}
+	}
+	return r.files.dir.ReadIndex(queue, f)
+}
+
+// receive reads a queue's records from the stream, into new files or into memory.
+func (r *restored) receive(in *bufio.Reader, q *store.Queue) (placed []placedEntry, err error) {
+	var w *store.Writer
+	var queue *queueFiles
+	if r.files != nil {
+		queue = r.files.of(q.Number)
+		defer func() {
+			if w != nil && err != nil {
+				w.Abandon()
+			}
+		}()
+	}
+	var offset int64
+	var buf []byte // of the record at hand; a message in memory keeps its own
+	for _, f := range q.Files {
+		for left := f.LiveBytes(); left > 0; {
+			frame, record, err := readFrame(in, buf, left, offset)
+			if err != nil {
+				return nil, err
+			}
+			left -= int64(len(frame))
+			offset += int64(len(frame))
+			p := placedEntry{Entry: store.Entry{Sequence: record.Sequence, Hash: record.Hash, Body: uint32(len(record.Body)), Transient: record.Transient}}
+			if r.files == nil {
+				p.content = contentOf(record)
+				placed = append(placed, p)
+				continue
+			}
+			buf = frame
+			if w != nil && w.Length() >= r.files.rollBytes {
+				if err := queue.close(w); err != nil {
+					return nil, err
+				}
+				w = nil
+			}
+			if w == nil {
+				if w, err = r.files.create(q.Number, queue); err != nil {
+					return nil, err
+				}
+			}
+			if p.Entry, err = w.AppendFrame(frame, record); err != nil {
+				return nil, err
+			}
+			p.file = w.Number()
+			placed = append(placed, p)
+		}
+	}
+	if w != nil {
+		return placed, queue.close(w)
+	}
+	return placed, nil
+}
+
+// close finishes a file that is complete.
+func (q *queueFiles) close(w *store.Writer) error {
+	f, err := w.Finish()
+	q.files[f.Number] = f
+	return err
+}
+
+// readFrame reads one record of at most left bytes, into buf if it is large enough. What it returns aliases the buffer.
+func readFrame(in *bufio.Reader, buf []byte, left, offset int64) ([]byte, *store.Record, error) {
+	damage := func(what string) error {
+		return &store.Damage{File: "snapshot stream", Offset: offset, What: what}
+	}
+	head, err := in.Peek(store.FrameHead)
+	if err != nil {
+		return nil, nil, damage(fmt.Sprintf("it ends where a record should begin: %v", err))
+	}
+	size := store.FrameLength(head)
+	if size > left {
+		return nil, nil, damage("a record is longer than its place")
+	}
+	if int64(cap(buf)) < size {
+		buf = make([]byte, size)
+	}
+	frame := buf[:size]
+	if _, err := io.ReadFull(in, frame); err != nil {
+		return nil, nil, damage(fmt.Sprintf("it ends inside a record: %v", err))
+	}
+	record := new(store.Record)
+	if _, what := store.DecodeFrame(frame, record); what != "" {
+		return nil, nil, damage(what)
+	}
+	return frame, record, nil
+}
+
+func contentOf(r *store.Record) *content {
+	return &content{exchange: r.Exchange, routingKey: r.RoutingKey, properties: r.Properties, body: r.Body, hash: r.Hash,
+		id: r.ID, transient: r.Transient}
+}
+
+// build makes a queue's messages and checks them against the manifest.
+func (r *restored) build(q *store.Queue, placed []placedEntry) error {
+	bySequence := func(a, b placedEntry) int { return cmp.Compare(a.Sequence, b.Sequence) }
+	if !slices.IsSortedFunc(placed, bySequence) { // a collection copied records out of turn
+		slices.SortFunc(placed, bySequence)
+	}
+	m := &messages{last: q.Last}
+	deliveries := q.Deliveries
+	var before uint64
+	for i := range placed {
+		p := &placed[i]
+		if p.Sequence <= before || p.Sequence > q.Last {
+			return fmt.Errorf("%w: message %d follows message %d, the last is %d", store.ErrManifest, p.Sequence, before, q.Last)
+		}
+		before = p.Sequence
+		s := slot{content: p.content, hash: p.Hash, offset: uint64(p.Offset), file: p.file, length: p.Length, body: p.Body}
+		for len(deliveries) > 0 && deliveries[0].Sequence < p.Sequence {
+			deliveries = deliveries[1:]
+		}
+		if len(deliveries) > 0 && deliveries[0].Sequence == p.Sequence {
+			s.state = min(deliveries[0].Count, maxDeliveryCount)
+		}
+		if p.Transient {
+			s.state |= slotTransient
+		}
+		if p.content != nil {
+			m.memory += uint64(len(p.content.body) + len(p.content.properties))
+		}
+		m.put(p.Sequence, s)
+	}
+	r.queues[q.Number] = m
+	if m.count == q.Count && m.bytes == q.Bytes && m.sum == q.Sum {
+		return nil
+	}
+	for _, d := range r.damaged {
+		if d.Queue == q.Number {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: it has %d messages of %d bytes with sum %x, the manifest says %d, %d, %x", store.ErrManifest,
+		m.count, m.bytes, m.sum, q.Count, q.Bytes, q.Sum)
+}
+
+// syncAll makes the names of all files durable.
+func (f *messageFiles) syncAll() error {
+	var queues []uint64
+	for number, q := range f.queues {
+		if len(q.files) > 0 {
+			queues = append(queues, number)
+		}
+	}
+	return f.dir.SyncNames(queues)
+}
