@@ -1,0 +1,79 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// BenchmarkSnapshot reports what snapshots and a restart cost with a backlog of 1,000,000 messages of 1 KiB in one
+// queue. Run it with -benchtime 1x.
+func BenchmarkSnapshot(b *testing.B) {
+	const count = 1_000_000
+	for b.Loop() {
+		dir := b.TempDir()
+		options := Options{Files: osFS{}, Dir: path.Join(dir, "messages")}
+		q := newBacklog(b, options)
+		q.keep = false
+		m := new(messages)
+		q.queues[1] = m
+		for i := range count / 256 { // an entry of 256 KiB
+			entry := bytes.Repeat([]byte{byte(i)}, 256<<10)
+			for j := range 256 {
+				m.append(&content{exchange: "orders", routingKey: "order.paid", properties: entry[:2], body: entry[j<<10 : (j+1)<<10],
+					hash: uint64(i*256 + j), id: [2]uint64{uint64(i), uint64(j)}})
+			}
+		}
+		timed := func(name string, f func()) {
+			start := time.Now()
+			f()
+			b.ReportMetric(float64(time.Since(start).Microseconds())/1000, name)
+		}
+		var s *snapshot
+		var sink *testSink
+		persist := func() {
+			sink = newTestSink(b, osFS{}, dir)
+			if err := s.persist(sink); err != nil {
+				b.Fatal(err)
+			}
+		}
+		timed("first-stall-ms", func() { s = q.snapshot() })
+		timed("first-ms", persist)
+		timed("unchanged-stall-ms", func() { s = q.snapshot() })
+		timed("unchanged-ms", persist)
+		m.append(&content{exchange: "orders", routingKey: "order.paid", body: make([]byte, 1024)})
+		m.remove(1)
+		timed("next-stall-ms", func() { s = q.snapshot() })
+		timed("next-ms", persist)
+		var before, after runtime.MemStats
+		m, q.queues, s = nil, nil, nil
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		var next *backlog
+		timed("restore-ms", func() {
+			var err error
+			if next, err = q.restored(sink.open(), options); err != nil {
+				b.Fatal(err)
+			}
+		})
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/count, "heap-B/message")
+		timed("read-1000-ms", func() {
+			out, _, loads := next.queues[1].list(500_000, 1000, 4<<20, nil)
+			if err := fill(next.files.dir, 1, out, loads); err != nil {
+				b.Fatal(err)
+			}
+		})
+		timed("stream-ms", func() {
+			if err := next.snapshot().persist(io.Discard); err != nil {
+				b.Fatal(err)
+			}
+		})
+		fmt.Fprintln(io.Discard, next)
+	}
+}

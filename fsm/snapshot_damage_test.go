@@ -1,0 +1,222 @@
+package fsm
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/warrenmq/warren/fsm/store"
+)
+
+// smallBacklog has two queues with a few messages each, written in two snapshots.
+func smallBacklog(t testing.TB, dir string) (*backlog, Options, *testSink) {
+	options := Options{Files: osFS{}, Dir: path.Join(dir, "messages")}
+	b := newBacklog(t, options)
+	b.keep = false
+	var sink *testSink
+	for round := range 2 {
+		for number := uint64(1); number <= 2; number++ {
+			if b.queues[number] == nil {
+				b.queues[number] = new(messages)
+			}
+			for i := range 3 {
+				b.queues[number].append(&content{exchange: "e", routingKey: "k", properties: []byte{0, 0},
+					body: []byte(strings.Repeat("body", i+round)), hash: number*100 + uint64(i+round)})
+			}
+		}
+		b.queues[1].remove(2)
+		b.queues[2].raise(1)
+		sink = newTestSink(t, osFS{}, dir)
+		if err := b.snapshot().persist(sink); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b, options, sink
+}
+
+// TestDamageOfAnyByteIsNamed flips each byte of a message file in turn. Whatever comes of it, no message is silently
+// lost or changed, the other queue is whole, and the damage names the file.
+func TestDamageOfAnyByteIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	b, options, sink := smallBacklog(t, dir)
+	name := path.Join(sink.dir, store.FileName(1, 1))
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := map[string]int{}
+	for at := range good {
+		bad := bytes.Clone(good)
+		bad[at] ^= 0x40
+		if err := os.WriteFile(name, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		next, err := b.restored(sink.open(), options)
+		if err != nil {
+			t.Fatalf("byte %d: one damaged file stops the restore: %v", at, err)
+		}
+		for _, d := range next.damaged {
+			outcome["named at restore"]++
+			if filepath.Base(d.File) != filepath.Base(name) || d.Queue != 1 || d.Offset > int64(at) {
+				t.Errorf("byte %d: damage %v of queue %d", at, d, d.Queue)
+			}
+		}
+		if len(next.damaged) == 0 {
+			var d *store.Damage
+			if err := next.equalDisk(b, 1, good, name); errors.As(err, &d) {
+				outcome["named when read"]++
+				if filepath.Base(d.File) != filepath.Base(name) || d.Queue != 1 || d.Offset > int64(at) {
+					t.Errorf("byte %d: damage %v", at, d)
+				}
+			} else if err != nil {
+				t.Errorf("byte %d: %v", at, err)
+			} else {
+				outcome["harmless"]++
+			}
+		}
+		if err := next.equalDisk(b, 2, good, name); err != nil {
+			t.Errorf("byte %d: the other queue: %v", at, err)
+		}
+		next.files.dir.Retire()
+	}
+	t.Log(outcome)
+	if outcome["named at restore"] == 0 || outcome["named when read"] == 0 || outcome["harmless"] == 0 {
+		t.Errorf("outcomes are %v, expected some of each", outcome)
+	}
+}
+
+// equalDisk compares one queue; b's own files are repaired meanwhile (they are the same file as the snapshot's).
+func (b *backlog) equalDisk(want *backlog, queue uint64, good []byte, name string) error {
+	a := &backlog{queues: map[uint64]*messages{queue: b.queues[queue]}, files: b.files}
+	got, err := a.contents()
+	if err != nil {
+		return err
+	}
+	bad, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.WriteFile(name, bad, 0o600) }()
+	if err := os.WriteFile(name, good, 0o600); err != nil {
+		return err
+	}
+	w := &backlog{queues: map[uint64]*messages{queue: want.queues[queue]}, files: want.files}
+	expected, err := w.contents()
+	if err != nil {
+		return err
+	}
+	if len(got[queue]) != len(expected[queue]) {
+		return errors.New("messages are missing")
+	}
+	for i := range expected[queue] {
+		if !bytes.Equal(got[queue][i].Body, expected[queue][i].Body) || got[queue][i].DeliveryCount != expected[queue][i].DeliveryCount {
+			return errors.New("messages differ")
+		}
+	}
+	return nil
+}
+
+// TestDamagedManifestIsRefused flips each byte of the manifest, and cuts it short everywhere.
+func TestDamagedManifestIsRefused(t *testing.T) {
+	b, options, sink := smallBacklog(t, t.TempDir())
+	good := bytes.Clone(sink.Bytes())
+	check := func(bad []byte, at int) {
+		next, err := b.restored(&testSource{bytes.NewReader(bad), sink}, options)
+		if !errors.Is(err, store.ErrManifest) {
+			t.Fatalf("byte %d: error %v, backlog %v", at, err, next)
+		}
+	}
+	for at := range good {
+		bad := bytes.Clone(good)
+		bad[at] ^= 1
+		check(bad, at)
+		check(good[:at], at)
+	}
+}
+
+// TestMissingAndShortFilesAreNamed takes a file away and cuts one short.
+func TestMissingAndShortFilesAreNamed(t *testing.T) {
+	b, options, sink := smallBacklog(t, t.TempDir())
+	missing, short := path.Join(sink.dir, store.FileName(1, 1)), path.Join(sink.dir, store.FileName(2, 1))
+	if err := os.Remove(missing); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(short, 100); err != nil {
+		t.Fatal(err)
+	}
+	next, err := b.restored(sink.open(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(next.damaged) != 2 || next.damaged[0].Queue != 1 || next.damaged[1].Queue != 2 || next.damaged[1].Offset != 100 {
+		t.Errorf("damage is %v", next.damaged)
+	}
+}
+
+// TestDamagedStreamIsRefused flips each byte of an install's stream and cuts it short everywhere: the restore fails
+// and leaves no directory behind.
+func TestDamagedStreamIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	b, options, _ := smallBacklog(t, dir)
+	var stream bytes.Buffer
+	if err := b.snapshot().persist(&stream); err != nil {
+		t.Fatal(err)
+	}
+	good := stream.Bytes()
+	before, _ := options.Files.ReadDir(options.Dir)
+	for at := range good {
+		bad := bytes.Clone(good)
+		bad[at] ^= 1
+		for _, stream := range [][]byte{bad, good[:at]} {
+			if _, err := b.restored(bytes.NewReader(stream), options); err == nil {
+				t.Fatalf("byte %d: a damaged stream is accepted", at)
+			}
+		}
+	}
+	if after, _ := options.Files.ReadDir(options.Dir); len(after) != len(before) {
+		t.Errorf("failed restores left %v", after)
+	}
+	if _, err := b.restored(bytes.NewReader(good), options); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBytesBeyondTheRecordedLengthAreIgnored appends rubbish to a snapshot's file, as an interrupted later snapshot
+// would, and goes on from a restore: the rubbish is never read and the file never written again.
+func TestBytesBeyondTheRecordedLengthAreIgnored(t *testing.T) {
+	dir := t.TempDir()
+	b, options, sink := smallBacklog(t, dir)
+	name := path.Join(sink.dir, store.FileName(1, 1))
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("rubbish"); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	want, _ := os.ReadFile(name)
+	next, err := b.restored(sink.open(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.equal(b); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []*backlog{next, b} { // b is what a straight run has
+		q.queues[1].append(&content{body: []byte("new"), hash: 9})
+	}
+	if err := next.snapshot().persist(newTestSink(t, osFS{}, dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.equal(b); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(name); !bytes.Equal(got, want) {
+		t.Error("a snapshot's file was written after a restore")
+	}
+}
