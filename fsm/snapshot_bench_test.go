@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/warrenmq/warren/fsm/store/vfs"
 )
 
 // BenchmarkSnapshot reports what snapshots and a restart cost with a backlog of 1,000,000 messages of 1 KiB in one
@@ -16,7 +18,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	const count = 1_000_000
 	for b.Loop() {
 		dir := b.TempDir()
-		options := Options{Files: osFS{}, Dir: path.Join(dir, "messages")}
+		options := Options{Files: vfs.OS{}, Dir: path.Join(dir, "messages")}
 		q := newBacklog(b, options)
 		q.keep = false
 		m := new(messages)
@@ -36,7 +38,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		var s *snapshot
 		var sink *testSink
 		persist := func() {
-			sink = newTestSink(b, osFS{}, dir)
+			sink = newTestSink(b, vfs.OS{}, dir)
 			if err := s.persist(sink); err != nil {
 				b.Fatal(err)
 			}

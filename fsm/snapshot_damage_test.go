@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,11 +11,12 @@ import (
 	"testing"
 
 	"github.com/warrenmq/warren/fsm/store"
+	"github.com/warrenmq/warren/fsm/store/vfs"
 )
 
 // smallBacklog has two queues with a few messages each, written in two snapshots.
 func smallBacklog(t testing.TB, dir string) (*backlog, Options, *testSink) {
-	options := Options{Files: osFS{}, Dir: path.Join(dir, "messages")}
+	options := Options{Files: vfs.NewMem(), Dir: path.Join(dir, "messages")}
 	b := newBacklog(t, options)
 	b.keep = false
 	var sink *testSink
@@ -30,7 +32,7 @@ func smallBacklog(t testing.TB, dir string) (*backlog, Options, *testSink) {
 		}
 		b.queues[1].remove(2)
 		b.queues[2].raise(1)
-		sink = newTestSink(t, osFS{}, dir)
+		sink = newTestSink(t, options.Files, dir)
 		if err := b.snapshot().persist(sink); err != nil {
 			t.Fatal(err)
 		}
@@ -38,23 +40,42 @@ func smallBacklog(t testing.TB, dir string) (*backlog, Options, *testSink) {
 	return b, options, sink
 }
 
+func readFile(files vfs.FS, name string) []byte {
+	f, err := files.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func writeFile(files vfs.FS, name string, b []byte) {
+	f, err := files.OpenFile(name, os.O_RDWR|os.O_TRUNC, 0)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(b); err != nil {
+		panic(err)
+	}
+}
+
 // TestDamageOfAnyByteIsNamed flips each byte of a message file in turn. Whatever comes of it, no message is silently
 // lost or changed, the other queue is whole, and the damage names the file.
 func TestDamageOfAnyByteIsNamed(t *testing.T) {
-	dir := t.TempDir()
+	dir := "/data"
 	b, options, sink := smallBacklog(t, dir)
 	name := path.Join(sink.dir, store.FileName(1, 1))
-	good, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := readFile(options.Files, name)
 	outcome := map[string]int{}
 	for at := range good {
 		bad := bytes.Clone(good)
 		bad[at] ^= 0x40
-		if err := os.WriteFile(name, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(options.Files, name, bad)
 		next, err := b.restored(sink.open(), options)
 		if err != nil {
 			t.Fatalf("byte %d: one damaged file stops the restore: %v", at, err)
@@ -96,14 +117,9 @@ func (b *backlog) equalDisk(want *backlog, queue uint64, good []byte, name strin
 	if err != nil {
 		return err
 	}
-	bad, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.WriteFile(name, bad, 0o600) }()
-	if err := os.WriteFile(name, good, 0o600); err != nil {
-		return err
-	}
+	files := b.root.fs
+	defer writeFile(files, name, readFile(files, name))
+	writeFile(files, name, good)
 	w := &backlog{queues: map[uint64]*messages{queue: want.queues[queue]}, files: want.files}
 	expected, err := w.contents()
 	if err != nil {
@@ -122,7 +138,7 @@ func (b *backlog) equalDisk(want *backlog, queue uint64, good []byte, name strin
 
 // TestDamagedManifestIsRefused flips each byte of the manifest, and cuts it short everywhere.
 func TestDamagedManifestIsRefused(t *testing.T) {
-	b, options, sink := smallBacklog(t, t.TempDir())
+	b, options, sink := smallBacklog(t, "/data")
 	good := bytes.Clone(sink.Bytes())
 	check := func(bad []byte, at int) {
 		next, err := b.restored(&testSource{bytes.NewReader(bad), sink}, options)
@@ -140,14 +156,12 @@ func TestDamagedManifestIsRefused(t *testing.T) {
 
 // TestMissingAndShortFilesAreNamed takes a file away and cuts one short.
 func TestMissingAndShortFilesAreNamed(t *testing.T) {
-	b, options, sink := smallBacklog(t, t.TempDir())
+	b, options, sink := smallBacklog(t, "/data")
 	missing, short := path.Join(sink.dir, store.FileName(1, 1)), path.Join(sink.dir, store.FileName(2, 1))
-	if err := os.Remove(missing); err != nil {
+	if err := options.Files.Remove(missing); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(short, 100); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(options.Files, short, readFile(options.Files, short)[:100])
 	next, err := b.restored(sink.open(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +174,7 @@ func TestMissingAndShortFilesAreNamed(t *testing.T) {
 // TestDamagedStreamIsRefused flips each byte of an install's stream and cuts it short everywhere: the restore fails
 // and leaves no directory behind.
 func TestDamagedStreamIsRefused(t *testing.T) {
-	dir := t.TempDir()
+	dir := "/data"
 	b, options, _ := smallBacklog(t, dir)
 	var stream bytes.Buffer
 	if err := b.snapshot().persist(&stream); err != nil {
@@ -188,18 +202,11 @@ func TestDamagedStreamIsRefused(t *testing.T) {
 // TestBytesBeyondTheRecordedLengthAreIgnored appends rubbish to a snapshot's file, as an interrupted later snapshot
 // would, and goes on from a restore: the rubbish is never read and the file never written again.
 func TestBytesBeyondTheRecordedLengthAreIgnored(t *testing.T) {
-	dir := t.TempDir()
+	dir := "/data"
 	b, options, sink := smallBacklog(t, dir)
 	name := path.Join(sink.dir, store.FileName(1, 1))
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString("rubbish"); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	want, _ := os.ReadFile(name)
+	want := append(readFile(options.Files, name), "rubbish"...)
+	writeFile(options.Files, name, want)
 	next, err := b.restored(sink.open(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -210,13 +217,13 @@ func TestBytesBeyondTheRecordedLengthAreIgnored(t *testing.T) {
 	for _, q := range []*backlog{next, b} { // b is what a straight run has
 		q.queues[1].append(&content{body: []byte("new"), hash: 9})
 	}
-	if err := next.snapshot().persist(newTestSink(t, osFS{}, dir)); err != nil {
+	if err := next.snapshot().persist(newTestSink(t, options.Files, dir)); err != nil {
 		t.Fatal(err)
 	}
 	if err := next.equal(b); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := os.ReadFile(name); !bytes.Equal(got, want) {
+	if !bytes.Equal(readFile(options.Files, name), want) {
 		t.Error("a snapshot's file was written after a restore")
 	}
 }

@@ -197,7 +197,7 @@ func (d *Dir) ReadIndex(queue uint64, f File) ([]Entry, error) {
 	}
 	entries, err := readBlocks(h.file, f, damage)
 	if err != nil {
-		if entries, err = scan(h.file, f, damage); err != nil {
+		if entries, err = d.scan(queue, f); err != nil {
 			return nil, err
 		}
 	}
@@ -249,36 +249,15 @@ func readBlocks(r io.ReaderAt, f File, damage func(int64, string) error) ([]Entr
 	return all, nil
 }
 
-// scan reads all frames of a file: slow, and needed only when an index block is damaged.
-func scan(r io.ReaderAt, f File, damage func(int64, string) error) ([]Entry, error) {
-	var entries []Entry
-	for at := int64(fileHead); at < f.Length; {
-		size := make([]byte, frameHead+1)
-		if err := readFull(r, size, at); err != nil {
-			return nil, damage(at, err.Error())
-		}
-		length := int64(little.Uint32(size))
-		if length == 0 || length > min(maxFrame, f.Length-at-frameHead) {
-			return nil, damage(at, "a frame has an impossible length")
-		}
-		if size[frameHead] != kindIndex { // an index block may be the damaged thing: its length is all that is needed
-			b := make([]byte, frameHead+length)
-			if err := readFull(r, b, at); err != nil {
-				return nil, damage(at, err.Error())
-			}
-			var record Record
-			if _, what := DecodeFrame(b, &record); what != "" {
-				return nil, damage(at, what)
-			}
-			entries = append(entries, Entry{Sequence: record.Sequence, Hash: record.Hash, Offset: at, Length: uint32(len(b)),
-				Body: uint32(len(record.Body)), Transient: record.Transient})
-		}
-		at += frameHead + length
-	}
-	if uint64(len(entries)) != f.Records {
-		return nil, damage(f.Length, fmt.Sprintf("the file has %d records, the manifest %d", len(entries), f.Records))
-	}
-	return entries, nil
+// scan reads the live records themselves: slow, and needed only when an index block is damaged.
+func (d *Dir) scan(queue uint64, f File) ([]Entry, error) {
+	entries := make([]Entry, 0, f.Valid)
+	err := d.Records(queue, f, func(frame []byte, r *Record, at int64) error {
+		entries = append(entries, Entry{Sequence: r.Sequence, Hash: r.Hash, Offset: at, Length: uint32(len(frame)),
+			Body: uint32(len(r.Body)), Transient: r.Transient})
+		return nil
+	})
+	return entries, err
 }
 
 // only keeps the entries of the live records.
