@@ -58,11 +58,6 @@ func readSnapshot(r io.Reader, open func() (*messageFiles, error)) (_ *restored,
 			return nil, fmt.Errorf("restore queue %d: %w", q.Number, err)
 		}
 	}
-	if out.files != nil {
-		if err := out.files.syncAll(); err != nil {
-			return nil, err
-		}
-	}
 	return out, nil
 }
 
@@ -270,15 +265,4 @@ func (r *restored) build(q *store.Queue, placed []placedEntry) error {
 	}
 	return fmt.Errorf("%w: it has %d messages of %d bytes with sum %x, the manifest says %d, %d, %x", store.ErrManifest,
 		m.count, m.bytes, m.sum, q.Count, q.Bytes, q.Sum)
-}
-
-// syncAll makes the names of all files durable.
-func (f *messageFiles) syncAll() error {
-	var queues []uint64
-	for number, q := range f.queues {
-		if len(q.files) > 0 {
-			queues = append(queues, number)
-		}
-	}
-	return f.dir.SyncNames(queues)
 }

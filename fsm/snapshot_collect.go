@@ -79,9 +79,6 @@ func (f *messageFiles) collect(number uint64, q *queueFiles, hold func(uint64, f
 		f.dir.Remove(number, file.Number)
 		return nil
 	}
-	if err := f.dir.SyncNames([]uint64{number}); err != nil {
-		return err
-	}
 	file.Live, file.Valid = merged(live), uint64(len(moves))
 	for part := range slices.Chunk(moves, chunkSlots) {
 		hold(number, func(m *messages) {

@@ -84,7 +84,6 @@ type job struct {
 	queue   *queueFiles
 	writers []*store.Writer
 	places  []place // of the messages that were in no file, in their order
-	created bool
 }
 
 // write puts the live messages of the views that are in no file yet into their queues' files, collects what has
@@ -148,7 +147,6 @@ func (f *messageFiles) append(jobs []*job) (err error) {
 			j.queue.open = 0
 		}
 	}()
-	var made []uint64
 	for _, j := range jobs {
 		if err := f.appendQueue(j); err != nil {
 			for _, j := range jobs {
@@ -158,14 +156,8 @@ func (f *messageFiles) append(jobs []*job) (err error) {
 			}
 			return err
 		}
-		if j.created {
-			made = append(made, j.view.number)
-		}
 	}
-	if err := finish(jobs); err != nil {
-		return err
-	}
-	return f.dir.SyncNames(made)
+	return finish(jobs)
 }
 
 func (f *messageFiles) appendQueue(j *job) error {
@@ -202,7 +194,6 @@ func (f *messageFiles) writer(j *job, mayContinue bool) (*store.Writer, error) {
 	if file, ok := q.files[q.open]; ok && mayContinue && file.Length < f.rollBytes {
 		return f.dir.Continue(j.view.number, file)
 	}
-	j.created = true
 	return f.create(j.view.number, q)
 }
 

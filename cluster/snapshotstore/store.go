@@ -42,7 +42,7 @@ type Store struct {
 	made   uint64 // snapshots begun by this process
 }
 
-// New opens the snapshots in a directory and removes what an interrupted snapshot left. The newest retain
+// New opens the snapshots in a directory and removes what an interrupted snapshot or removal left. The newest retain
 // snapshots, at least one, are kept.
 func New(files vfs.FS, dir string, retain int, logger hclog.Logger) (*Store, error) {
 	if retain < 1 {
@@ -68,6 +68,9 @@ func New(files vfs.FS, dir string, retain int, logger hclog.Logger) (*Store, err
 				return nil, fmt.Errorf("snapshot store: remove left-over %s: %w", name, err)
 			}
 		}
+	}
+	if err := s.reap(); err != nil {
+		return nil, fmt.Errorf("snapshot store: %w", err)
 	}
 	return s, nil
 }

@@ -17,7 +17,8 @@ const openFiles = 128
 //
 // A file that is no longer needed is removed once no lease is open: whoever walks over many files (a snapshot, an
 // export) holds a lease meanwhile. A reader that comes too late gets ErrGone and looks up the place again. Snapshots
-// hold names of their own (hard links), so that removing a name here takes nothing from them.
+// hold names of their own (hard links), so that removing a name here takes nothing from them, and no name here needs
+// to be durable: files are synced, names are not.
 type Dir struct {
 	fs   vfs.FS
 	path string
@@ -48,9 +49,6 @@ func NewDir(files vfs.FS, name string) (*Dir, error) {
 	if err := files.MkdirAll(name, 0o750); err != nil {
 		return nil, fmt.Errorf("make message directory: %w", err)
 	}
-	if err := files.SyncDir(path.Dir(name)); err != nil {
-		return nil, fmt.Errorf("make message directory: %w", err)
-	}
 	return &Dir{fs: files, path: name, handles: make(map[string]*handle)}, nil
 }
 
@@ -73,28 +71,6 @@ func (d *Dir) Adopt(queue uint64, number uint32, from string) error {
 		return err
 	}
 	return d.fs.Link(from, d.Path(queue, number))
-}
-
-// SyncNames makes the names of the queues' files durable.
-func (d *Dir) SyncNames(queues []uint64) error {
-	done := make(map[string]bool)
-	for _, q := range queues {
-		shard := d.shard(q)
-		if done[shard] {
-			continue
-		}
-		done[shard] = true
-		if err := d.fs.SyncDir(shard); err != nil {
-			return fmt.Errorf("sync message directory: %w", err)
-		}
-	}
-	if len(done) == 0 {
-		return nil
-	}
-	if err := d.fs.SyncDir(d.path); err != nil {
-		return fmt.Errorf("sync message directory: %w", err)
-	}
-	return nil
 }
 
 // acquire opens a file for reading or shares it. release must follow.
