@@ -2,6 +2,9 @@
 // lies on raft-boltdb. Every value carries a checksum and has a second copy; a damaged copy is repaired from the
 // good one, two damaged copies are a *DamageError. A value that raft writes in two parts, the vote, is committed in
 // one transaction.
+//
+// Both copies lie in one value of the database, so that they change together. They guard against flipped bits, not
+// against the loss of a whole page.
 package stablestore
 
 import (
@@ -101,7 +104,7 @@ func (m memory) Get(k []byte) ([]byte, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealed is two equal copies of [length][checksum over key and value][value] in one value of the database, so that
+// seal makes two equal copies of [length][checksum over key and value][value] in one value of the database, so that
 // one Set changes both.
 func seal(key, value []byte) []byte {
 	one := binary.LittleEndian.AppendUint32(nil, uint32(len(value)))
