@@ -106,9 +106,16 @@ func TestConformance(t *testing.T) {
 // A crash after each single call of the file system loses nothing acknowledged and invents nothing; nor does one
 // failing call.
 func TestRule17CrashAfterEveryCall(t *testing.T) {
+	t.Run("all fail from there", func(t *testing.T) { crashEverywhere(t, vfs.Rule{Count: -1}) })
+	t.Run("one fails", func(t *testing.T) { crashEverywhere(t, vfs.Rule{}) })
+	t.Run("one is short", func(t *testing.T) { crashEverywhere(t, vfs.Rule{Short: 700}) })
+}
+
+func crashEverywhere(t *testing.T, rule vfs.Rule) {
 	for call := 1; ; call++ {
+		rule.Nth = call
 		mem := vfs.NewMem()
-		faulty := vfs.Faulty(mem, vfs.Rule{Nth: call, Count: -1})
+		faulty := vfs.Faulty(mem, rule)
 		done := 0
 		s, err := Open(small(faulty))
 		if err == nil {
