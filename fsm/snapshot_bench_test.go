@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warrenmq/warren/cluster/snapshotstore"
 	"github.com/warrenmq/warren/fsm/store/vfs"
 )
 
@@ -77,5 +78,60 @@ func BenchmarkSnapshot(b *testing.B) {
 			}
 		})
 		fmt.Fprintln(io.Discard, next)
+	}
+}
+
+// BenchmarkSnapshotManyQueues reports what snapshots and a restart cost with 10,000 queues of 10 messages. Run it
+// with -benchtime 1x.
+func BenchmarkSnapshotManyQueues(b *testing.B) {
+	for b.Loop() {
+		dir := b.TempDir()
+		options := Options{Files: vfs.OS{}, Dir: path.Join(dir, "messages")}
+		snapshots, err := snapshotstore.New(vfs.OS{}, path.Join(dir, "snapshots"), 2, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		q := newBacklog(b, options)
+		q.keep = false
+		for number := range uint64(10_000) {
+			m := new(messages)
+			q.queues[number+1] = m
+			for i := range 10 {
+				m.append(&content{exchange: "orders", routingKey: "order.paid", body: make([]byte, 256), hash: uint64(i)})
+			}
+		}
+		timed := func(name string, f func()) {
+			start := time.Now()
+			f()
+			b.ReportMetric(float64(time.Since(start).Microseconds())/1000, name)
+		}
+		index := uint64(0)
+		persist := func() {
+			index++
+			if err := q.store(snapshots, index); err != nil {
+				b.Fatal(err)
+			}
+		}
+		timed("stall-ms", func() { q.snapshot() })
+		timed("first-ms", persist)
+		timed("unchanged-ms", persist)
+		for number := range uint64(100) {
+			q.queues[number*100+1].append(&content{body: make([]byte, 256)})
+		}
+		timed("hundred-changed-ms", persist)
+		metas, err := snapshots.List()
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, r, err := snapshots.Open(metas[0].ID)
+		if err != nil {
+			b.Fatal(err)
+		}
+		timed("restore-ms", func() {
+			if _, err := q.restored(r, options); err != nil {
+				b.Fatal(err)
+			}
+		})
+		r.Close()
 	}
 }

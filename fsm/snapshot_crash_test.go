@@ -179,3 +179,60 @@ func recovered(mem *vfs.Mem, options Options, want []*backlog, done uint64) erro
 	}
 	return nil
 }
+
+// TestRule16OneFailingCallIsSurvived lets one file system call fail and goes on in the same process: the snapshot
+// that meets it fails or not, the next one is complete and has everything.
+func TestRule16OneFailingCallIsSurvived(t *testing.T) {
+	const rounds = 4
+	want := newBacklog(t, Options{})
+	for n := 1; n <= rounds; n++ {
+		want.step(n)
+	}
+	for nth := 1; ; nth++ {
+		mem := vfs.NewMem()
+		if err := errors.Join(mem.MkdirAll("/data", 0o750), mem.SyncDir("/")); err != nil {
+			t.Fatal(err)
+		}
+		faulty := vfs.Faulty(mem)
+		options := Options{Files: faulty, Dir: "/data/messages", CollectRecords: 15, CollectBytes: 4 << 10}
+		files, err := snapshotstore.New(faulty, "/data/snapshots", 2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := newBacklog(t, options)
+		before := faulty.Calls()
+		faulty.Add(vfs.Rule{Nth: nth})
+		for n := 1; n < rounds; n++ {
+			b.keep = n%2 == 0
+			b.step(n)
+			_ = b.store(files, uint64(n)) // fails if it meets the fault
+		}
+		made := faulty.Calls() - before
+		faulty.Clear()
+		b.step(rounds)
+		if err := b.store(files, rounds); err != nil {
+			t.Fatalf("call %d: the snapshot after the failed one: %v", nth, err)
+		}
+		if err := want.equal(b); err != nil {
+			t.Fatalf("call %d: %v", nth, err)
+		}
+		metas, err := files.List()
+		if err != nil || len(metas) == 0 || metas[0].Index != rounds {
+			t.Fatalf("call %d: list %v, %v", nth, metas, err)
+		}
+		_, r, err := files.Open(metas[0].ID)
+		if err != nil {
+			t.Fatalf("call %d: %v", nth, err)
+		}
+		next, err := b.restored(r, options)
+		if err := errors.Join(err, r.Close()); err != nil {
+			t.Fatalf("call %d: %v", nth, err)
+		}
+		if err := want.equal(next); err != nil || len(next.damaged) > 0 {
+			t.Fatalf("call %d: %v, damage %v", nth, err, next.damaged)
+		}
+		if made < nth {
+			return
+		}
+	}
+}
