@@ -9,6 +9,14 @@ type Header struct {
 	Count   uint32 // commands that follow
 }
 
+// An entry is [version][kind][msgpack array: term, number, clock, count][commands]. The four numbers have a fixed
+// width, since the count is known last. A command is [opcode][msgpack fields][raw bytes].
+const (
+	entryVersion = 1
+	entryBatch   = 1
+	headerBytes  = 2 + 1 + 9 + 9 + 9 + 5
+)
+
 // Batch builds one log entry. Not safe for concurrent use. The slices of a command are copied into the entry by
 // Append and may be reused after it.
 type Batch struct {
@@ -17,22 +25,48 @@ type Batch struct {
 }
 
 // Begin starts a new entry in a fresh buffer of the given capacity in bytes (raft keeps the old one).
-func (b *Batch) Begin(term, number uint64, clock int64, capacity int) { panic("not built yet") }
+func (b *Batch) Begin(term, number uint64, clock int64, capacity int) {
+	b.header = Header{Version: entryVersion, Term: term, Number: number, Clock: clock}
+	b.buf = make([]byte, 0, max(capacity, headerBytes))
+	b.buf = append(b.buf, entryVersion, entryBatch, 0x94, 0xcf)
+	b.buf = append(big.AppendUint64(b.buf, term), 0xcf)
+	b.buf = append(big.AppendUint64(b.buf, number), 0xcf)
+	b.buf = append(big.AppendUint64(b.buf, uint64(clock)), 0xce, 0, 0, 0, 0)
+}
 
 // Append adds a command.
-func (b *Batch) Append(c Command) { panic("not built yet") }
+func (b *Batch) Append(c Command) {
+	b.buf = c.appendTo(append(b.buf, byte(c.opcode())))
+	b.header.Count++
+}
 
 // AppendPublish is Append without the interface, for the hot path.
-func (b *Batch) AppendPublish(p *Publish) { panic("not built yet") }
+func (b *Batch) AppendPublish(p *Publish) {
+	b.buf = p.encode(append(b.buf, byte(OpPublish)))
+	b.header.Count++
+}
 
-// Count returns the number of commands so far and Len the bytes of the entry so far.
-func (b *Batch) Count() int { panic("not built yet") }
+// Count returns the number of commands so far.
+func (b *Batch) Count() int { return int(b.header.Count) }
 
 // Len returns the bytes of the entry so far.
-func (b *Batch) Len() int { panic("not built yet") }
+func (b *Batch) Len() int { return len(b.buf) }
 
 // Finish completes the header and returns the entry, which now belongs to the caller.
-func (b *Batch) Finish() []byte { panic("not built yet") }
+func (b *Batch) Finish() []byte {
+	big.PutUint32(b.buf[headerBytes-4:], b.header.Count)
+	entry := b.buf
+	b.buf = nil
+	return entry
+}
 
-// Size returns an upper bound of what Append(c) adds, in bytes.
-func Size(c Command) int { panic("not built yet") }
+func (d *decoder) header() (h Header) {
+	h.Version = d.byte()
+	kind := d.byte()
+	d.want(4)
+	h.Term, h.Number, h.Clock, h.Count = d.uint(), d.uint(), int64(d.uint()), d.uint32()
+	if kind != entryBatch || uint64(h.Count)*2 > uint64(len(d.b)) { // a command has two bytes at least
+		d.fail()
+	}
+	return h
+}

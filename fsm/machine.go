@@ -4,6 +4,12 @@
 // goroutine while it applies.
 package fsm
 
+import (
+	"sync"
+
+	"github.com/warrenmq/warren/fsm/store/vfs"
+)
+
 // Result is what became of one command.
 type Result struct {
 	Code      Code
@@ -101,4 +107,63 @@ type Totals struct {
 	Messages, MessageBytes                         uint64
 	// counters since the state began
 	Published, Routed, Duplicates, Acknowledged, Rejected, Returned uint64
+}
+
+// Machine is the replicated state. Apply is called by one goroutine; every other method may be called from any
+// goroutine at any time and sees the state between two entries.
+type Machine struct {
+	options Options
+	root    *messageRoot // nil: everything stays in memory
+
+	applying sync.Mutex   // held while the state changes and the observer is told, so that it hears of entries in order
+	mu       sync.RWMutex // guards what follows
+	state    *state
+	files    *messageFiles // of root; replaced with the state
+	hashes   hashRing
+	failed   error // why nothing is applied any more
+}
+
+// Options are what a machine needs from outside. The zero value keeps everything in memory and works in tests.
+type Options struct {
+	Observer Observer
+	// OnFatal is told, once, that the state can no longer be trusted: the process must end. Nil panics.
+	OnFatal func(error)
+	// Files and Dir are where message files are kept. Without them everything stays in memory.
+	Files vfs.FS
+	Dir   string
+	// BodyMemory is how many bytes of bodies may stay in memory once they are in files; 0 is DefaultBodyMemory.
+	BodyMemory int64
+	// A queue whose message files hold more than CollectRecords records (0: 2000), fewer than half of them live, and a
+	// file of more than CollectBytes (0: 64 MiB), over half of it dead, is copied to a new file at a snapshot.
+	CollectRecords int
+	CollectBytes   int64
+}
+
+// DefaultBodyMemory is Options.BodyMemory when it is zero.
+const DefaultBodyMemory = 512 << 20
+
+// New returns an empty machine that knows the vhost "/" with its default and amq.* exchanges.
+func New(o Options) *Machine {
+	return &Machine{options: o, root: newMessageRoot(o), state: genesis()}
+}
+
+// Apply decodes and applies one entry. An unknown format version or opcode, or bytes that no Batch makes, is an
+// error: the node must stop rather than diverge. An index that was applied before is passed over.
+func (m *Machine) Apply(index, term uint64, entry []byte) ([]Result, error) {
+	m.applying.Lock()
+	defer m.applying.Unlock()
+	m.mu.Lock()
+	s := m.state
+	if m.failed != nil || index <= s.index {
+		defer m.mu.Unlock()
+		return nil, m.failed
+	}
+	h, results, err := s.apply(index, term, entry, &m.hashes)
+	m.failed = err
+	applied := Applied{Index: index, Term: term, Number: h.Number, Results: results, Grown: s.grown, Deleted: s.deleted, Suspect: s.suspect}
+	m.mu.Unlock()
+	if err == nil && m.options.Observer != nil {
+		m.options.Observer.Applied(applied)
+	}
+	return results, err
 }

@@ -1,0 +1,184 @@
+package fsm
+
+// spareContents is how many contents are allocated together; one survivor keeps them all.
+const spareContents = 32
+
+// maxPropertyBytes bounds a message's properties.
+const maxPropertyBytes = 1 << 20
+
+// checkPublish finds the exchange of a publish, or says why it is refused. highest is the producer's highest
+// sequence and known whether there is one.
+func (s *state) checkPublish(p *Publish, highest uint64, known bool) (*exchange, Result) {
+	v := s.vhosts[p.Vhost]
+	if v == nil {
+		return nil, noVhost(p.Vhost)
+	}
+	e := v.exchanges[p.Exchange]
+	switch {
+	case e == nil:
+		return nil, noExchange(v, p.Exchange)
+	case e.internal:
+		return nil, refuse(AccessRefused, "cannot publish to internal exchange '%s' in vhost '%s'", p.Exchange, v.name)
+	case len(p.RoutingKey) > MaxNameBytes:
+		return nil, refuse(PreconditionFailed, "a routing key of %d bytes is longer than %d", len(p.RoutingKey), MaxNameBytes)
+	case len(p.Producer) > MaxProducerBytes:
+		return nil, refuse(PreconditionFailed, "a producer of %d bytes is longer than %d", len(p.Producer), MaxProducerBytes)
+	case len(p.Properties) > maxPropertyBytes:
+		return nil, refuse(ContentTooLarge, "properties of %d bytes are longer than %d", len(p.Properties), maxPropertyBytes)
+	case known && tooOld(highest, p.Sequence):
+		return nil, refuse(SequenceTooOld, "sequence %d lies more than %d below the highest, %d: whether it took effect is no longer known", p.Sequence, ProducerWindow, highest)
+	}
+	if p.Upload != 0 {
+		u := s.upload(p.Session, p.Upload)
+		if u == nil || u.received != u.total {
+			return nil, refuse(PreconditionFailed, "the body parts of upload %d are not all there", p.Upload)
+		}
+	}
+	return e, Result{}
+}
+
+// applyPublish routes one message. Its upload is dropped whatever the result (rule 7).
+func (s *state) applyPublish(p *Publish) Result {
+	if p.Upload != 0 {
+		defer s.dropUpload(p.Session, p.Upload)
+	}
+	var known *producer
+	var highest uint64
+	if len(p.Producer) > 0 {
+		if known = s.producers.byID[string(p.Producer)]; known != nil {
+			highest = known.highest
+			if routed, ok := known.outcome(p.Sequence); ok && !tooOld(highest, p.Sequence) {
+				s.counters.duplicates++
+				s.use(known)
+				return Result{Duplicate: true, Routed: routed}
+			}
+		}
+	}
+	e, r := s.checkPublish(p, highest, known != nil)
+	if r.Code != OK {
+		return r
+	}
+	routed := s.deliver(e, p)
+	s.counters.published++
+	s.counters.routed += uint64(routed)
+	if len(p.Producer) > 0 {
+		s.recordPublish(known, p.Producer, p.Sequence, routed)
+	}
+	return Result{Routed: routed}
+}
+
+// deliver appends the message to each queue that it reaches; they share one content.
+func (s *state) deliver(e *exchange, p *Publish) uint32 {
+	position := s.position
+	s.position++
+	queues := s.routing.route(e, p.RoutingKey, p.Properties)
+	if len(queues) == 0 {
+		return 0
+	}
+	c := s.content()
+	*c = content{exchange: e.name, routingKey: p.RoutingKey, properties: p.Properties, body: p.Body,
+		id: [2]uint64{s.index, position}, transient: isTransient(p.Properties)}
+	if p.Upload != 0 {
+		c.body = s.upload(p.Session, p.Upload).body()
+	}
+	c.hash = c.digest()
+	var kept *content // of a transient message, for the queues that keep everything (rule 9)
+	for _, q := range queues {
+		if c.transient && q.keepAll {
+			if kept == nil {
+				kept = s.content()
+				*kept = *c
+				kept.transient = false
+			}
+			q.messages.append(kept)
+		} else {
+			q.messages.append(c)
+		}
+		s.touch(q)
+		if !q.grown {
+			q.grown = true
+			s.grown = append(s.grown, q.number)
+		}
+	}
+	return uint32(len(queues))
+}
+
+func (s *state) content() *content {
+	if len(s.spare) == 0 {
+		s.spare = make([]content, spareContents)
+	}
+	c := &s.spare[0]
+	s.spare = s.spare[1:]
+	return c
+}
+
+func (s *state) applySettle(c *Settle) Result {
+	q := s.queues[c.Queue]
+	if q == nil {
+		return Result{}
+	}
+	s.touch(q)
+	var n uint64
+	switch c.Kind {
+	case Acknowledge:
+		n = q.messages.removeRuns(c.Runs)
+		s.counters.acknowledged += n
+	case Reject:
+		n = q.messages.removeRuns(c.Runs)
+		s.counters.rejected += n
+	case Return:
+		for _, r := range c.Runs {
+			for at, ok := q.messages.next(r.From); ok && at <= r.To; at, ok = q.messages.next(at + 1) {
+				q.messages.raise(at)
+				n++
+			}
+		}
+		s.counters.returned += n
+	}
+	return Result{Messages: n}
+}
+
+// applyTransaction checks every publish before the first takes effect (rule 8). Nothing in a transaction changes
+// what the check depends on, except the producers' highest sequences and the uploads, which are followed.
+func (s *state) applyTransaction(c *Transaction) Result {
+	type uploadKey struct {
+		session Session
+		number  uint64
+	}
+	highest, used := map[string]uint64{}, map[uploadKey]bool{}
+	size := 0
+	for _, o := range c.Operations {
+		p, ok := o.(*Publish)
+		if !ok {
+			continue
+		}
+		id := string(p.Producer)
+		top, known := highest[id]
+		if producer := s.producers.byID[id]; producer != nil && !known {
+			top, known = producer.highest, true
+		}
+		key := uploadKey{p.Session, p.Upload}
+		_, r := s.checkPublish(p, top, known && id != "")
+		if size += len(p.Body); size > MaxTransactionBytes {
+			r = refuse(PreconditionFailed, "a transaction holds more than %d bytes", MaxTransactionBytes)
+		}
+		if p.Upload != 0 && used[key] {
+			r = refuse(PreconditionFailed, "upload %d is published twice", p.Upload)
+		}
+		if r.Code != OK {
+			for _, o := range c.Operations {
+				if p, ok := o.(*Publish); ok && p.Upload != 0 {
+					s.dropUpload(p.Session, p.Upload)
+				}
+			}
+			return r
+		}
+		used[key] = true
+		highest[id] = max(top, p.Sequence)
+	}
+	r := Result{Parts: make([]Result, 0, len(c.Operations))}
+	for _, o := range c.Operations {
+		r.Parts = append(r.Parts, s.dispatch(o))
+	}
+	return r
+}

@@ -1,0 +1,99 @@
+package fsm
+
+// The exchange types.
+const (
+	direct  = "direct"
+	fanout  = "fanout"
+	topic   = "topic"
+	headers = "headers"
+)
+
+// routing is the scratch of one message's way; nothing of it outlives the message.
+type routing struct {
+	round       uint64 // numbers messages; queues and exchanges visited carry it
+	queues      []*queue
+	exchanges   []*exchange // to visit
+	step        uint64      // numbers words
+	nodes, next []*topicNode
+	headers     []field
+	parsed      bool
+}
+
+// route returns the queues that a message reaches, each once.
+func (r *routing) route(e *exchange, key string, properties []byte) []*queue {
+	r.round++
+	r.queues, r.exchanges, r.parsed = r.queues[:0], r.exchanges[:0], false
+	r.visit(e)
+	for i := 0; i < len(r.exchanges); i++ {
+		e := r.exchanges[i]
+		if !r.follow(e, key, properties) && e.alternate != "" {
+			r.visit(e.vhost.exchanges[e.alternate])
+		}
+	}
+	return r.queues
+}
+
+func (r *routing) visit(e *exchange) {
+	if e != nil && e.visited != r.round {
+		e.visited = r.round
+		r.exchanges = append(r.exchanges, e)
+	}
+}
+
+func (r *routing) reach(q *queue) {
+	if q.visited != r.round {
+		q.visited = r.round
+		r.queues = append(r.queues, q)
+	}
+}
+
+func (r *routing) take(list bindingList) bool {
+	for _, b := range list {
+		r.takeOne(b)
+	}
+	return len(list) > 0
+}
+
+func (r *routing) takeOne(b *binding) {
+	if b.queue != nil {
+		r.reach(b.queue)
+	} else {
+		r.visit(b.exchange)
+	}
+}
+
+// follow goes over an exchange's bindings and reports whether any matched.
+func (r *routing) follow(e *exchange, key string, properties []byte) (found bool) {
+	if e.name == "" {
+		q := e.vhost.queues[key]
+		if q != nil {
+			r.reach(q)
+		}
+		return q != nil
+	}
+	switch e.kind {
+	case direct:
+		if list := e.direct[key]; list != nil {
+			return r.take(*list)
+		}
+	case fanout:
+		return r.take(e.from)
+	case topic:
+		if e.topic != nil {
+			for _, n := range r.match(e.topic, key) {
+				found = r.take(n.bindings) || found
+			}
+		}
+	case headers:
+		if !r.parsed {
+			r.headers, r.parsed = messageHeaders(properties, r.headers[:0]), true
+		}
+		for _, b := range e.from {
+			if b.criteria.match(r.headers) {
+				r.takeOne(b)
+				found = true
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,222 @@
+package fsm
+
+// state is everything that the log entries up to one index have made, and the indexes to find it. Only fields that
+// are commented as derived or scratch are not replicated: all others are part of the state hash and of snapshots.
+// It belongs to the machine's lock.
+type state struct {
+	index, term uint64       // of the last applied entry
+	clock       int64        // batch clock, Unix ms; never goes back (rule 14)
+	cluster     string       // cluster id, "" before FoundCluster
+	leader      string       // of the last LeaderStarted
+	boots       []MemberBoot // in the order in which they were recorded, each server once, at most maxBoots
+	lastNumber  uint64       // the last number given to a vhost, an exchange or a queue; never reused (rule 2)
+	lastStamp   uint64       // the last stamp given to a producer
+	cursor      dropCursor   // where DropTransient goes on
+	counters    counters
+
+	producers producers
+
+	// derived indexes
+	vhosts      map[uint64]*vhost
+	vhostNames  map[string]*vhost
+	queues      map[uint64]*queue
+	sessions    map[Session]*session
+	uploads     int    // unfinished uploads
+	uploadBytes uint64 // received by them
+	exchanges   int
+	bindings    int
+	messages    uint64 // live messages of all queues, as of the last entry
+	bytes       uint64 // their bodies
+
+	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers and uploads
+
+	// scratch of the entry that is applied
+	position uint64      // publishes seen so far
+	spare    []content   // contents of a publish come from here
+	touched  []*queue    // their hashes are out of date
+	stale    []*producer // likewise
+	grown    []uint64
+	deleted  []uint64
+	suspect  *Audit
+	routing  routing
+	publish  Publish // decoded command, used again by the next
+	settle   Settle
+}
+
+// counters count since the state began.
+type counters struct {
+	published, routed, duplicates, acknowledged, rejected, returned uint64
+}
+
+// dropCursor is how far DropTransient has looked for transient messages since the last LeaderStarted: all queues
+// below queue, and in that queue all sequences below sequence.
+type dropCursor struct{ queue, sequence uint64 }
+
+// vhost is a virtual host.
+type vhost struct {
+	number uint64
+	name   string
+
+	exchanges map[string]*exchange
+	queues    map[string]*queue
+	bindings  map[bindingKey]*binding
+	hash      uint64 // its part of state.sum
+}
+
+// exchange is an exchange. The default exchange has the name "" and no bindings: it routes by queue name.
+type exchange struct {
+	number     uint64
+	vhost      *vhost
+	name       string
+	kind       string // direct, fanout, topic, headers
+	durable    bool
+	autoDelete bool
+	internal   bool
+	arguments  []byte
+
+	// derived
+	alternate string      // of the argument alternate-exchange, "" without
+	from      bindingList // bindings of which it is the source
+	into      bindingList // bindings of which it is the destination
+	direct    map[string]*bindingList
+	topic     *topicNode // root, nil unless a topic exchange with bindings
+	visited   uint64     // scratch: the last routing that came by
+	gone      bool
+	hash      uint64 // its part of state.sum
+}
+
+// queue is a queue with its messages.
+type queue struct {
+	number      uint64
+	vhost       *vhost
+	name        string
+	durable     bool // never when exclusive
+	exclusive   bool
+	autoDelete  bool
+	arguments   []byte
+	owner       Session // of an exclusive queue
+	mark        uint64  // deliveries may go up to it in this term (rule 11)
+	suspicion   uint64  // messages up to it may have been delivered in an earlier term
+	hadConsumer bool
+	inUse       bool
+	unusedSince int64 // batch clock; 0 while in use
+	messages    messages
+
+	// derived
+	keepAll      bool // x-queue-type quorum: the delivery mode is ignored (rule 9)
+	into         bindingList
+	fixed        uint64 // hash of what never changes
+	hash         uint64 // its part of state.sum
+	counted      uint64 // its part of state.messages and state.bytes
+	countedBytes uint64
+	visited      uint64 // scratch: the last routing that reached it
+	touched      bool   // it is in state.touched
+	grown        bool   // it is in state.grown
+	gone         bool
+}
+
+// bindingKey is a binding's identity; the numbers are of its ends.
+type bindingKey struct {
+	source, destination uint64
+	key, arguments      string
+}
+
+// binding leads from an exchange to a queue or to an exchange.
+type binding struct {
+	source    *exchange
+	queue     *queue    // one of these two
+	exchange  *exchange // is set
+	key       string
+	arguments []byte
+
+	// derived
+	criteria *criteria  // of a headers exchange
+	node     *topicNode // of a topic exchange
+	at       [listKinds]int
+	hash     uint64 // its part of state.sum
+}
+
+// session is what belongs to a client connection; one without anything is forgotten.
+type session struct {
+	queues  map[uint64]*queue // exclusive
+	uploads map[uint64]*upload
+}
+
+// newState returns a state without a single object.
+func newState() *state {
+	return &state{
+		vhosts:     make(map[uint64]*vhost),
+		vhostNames: make(map[string]*vhost),
+		queues:     make(map[uint64]*queue),
+		sessions:   make(map[Session]*session),
+		producers:  producers{byID: make(map[string]*producer)},
+	}
+}
+
+// genesis returns the state before the first entry.
+func genesis() *state {
+	s := newState()
+	s.createVhost("/")
+	return s
+}
+
+// nextNumber gives a number that no object had before.
+func (s *state) nextNumber() uint64 {
+	s.lastNumber++
+	return s.lastNumber
+}
+
+// session returns what belongs to a session, made if absent.
+func (s *state) session(id Session) *session {
+	c := s.sessions[id]
+	if c == nil {
+		c = &session{queues: make(map[uint64]*queue), uploads: make(map[uint64]*upload)}
+		s.sessions[id] = c
+	}
+	return c
+}
+
+// forget drops a session that has nothing left.
+func (s *state) forget(id Session) {
+	if c := s.sessions[id]; c != nil && len(c.queues) == 0 && len(c.uploads) == 0 {
+		delete(s.sessions, id)
+	}
+}
+
+// touch notes that the queue's hash is out of date until the end of the entry.
+func (s *state) touch(q *queue) {
+	if !q.touched {
+		q.touched = true
+		s.touched = append(s.touched, q)
+	}
+}
+
+// settleUp brings the sums up to date at the end of an entry.
+func (s *state) settleUp() {
+	for _, q := range s.touched {
+		q.touched = false
+		if !q.gone {
+			s.account(q)
+		}
+	}
+	clear(s.touched)
+	s.touched = s.touched[:0]
+	for _, p := range s.stale {
+		p.stale = false
+		if !p.gone {
+			s.sum += p.digest() - p.hash
+			p.hash = p.digest()
+		}
+	}
+	clear(s.stale)
+	s.stale = s.stale[:0]
+}
+
+// account replaces a queue's part of the sums by what it is now.
+func (s *state) account(q *queue) {
+	hash := q.digest()
+	s.sum += hash - q.hash
+	s.messages += q.messages.count - q.counted
+	s.bytes += q.messages.bytes - q.countedBytes
+	q.hash, q.counted, q.countedBytes = hash, q.messages.count, q.messages.bytes
+}

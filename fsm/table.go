@@ -1,0 +1,187 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+)
+
+// field is a field of an AMQP field table. It aliases the table.
+type field struct {
+	name  string
+	tag   byte
+	value []byte // as on the wire, without a length prefix
+}
+
+// tagNames are RabbitMQ's names of the types.
+var tagNames = map[byte]string{'t': "bool", 'b': "byte", 'B': "unsignedbyte", 's': "short", 'u': "unsignedshort",
+	'I': "signedint", 'i': "unsignedint", 'l': "long", 'L': "unsignedlong", 'f': "float", 'd': "double", 'D': "decimal", 'S': "longstr",
+	'A': "array", 'F': "table", 'T': "timestamp", 'V': "void", 'x': "binary"}
+
+// fixedWidth is how many bytes a value of a type has; -1: a length prefix says it.
+func fixedWidth(tag byte) (int, bool) {
+	switch tag {
+	case 'V':
+		return 0, true
+	case 't', 'b', 'B':
+		return 1, true
+	case 's', 'u':
+		return 2, true
+	case 'I', 'i', 'f':
+		return 4, true
+	case 'D':
+		return 5, true
+	case 'l', 'L', 'd', 'T':
+		return 8, true
+	case 'S', 'A', 'F', 'x':
+		return -1, true
+	}
+	return 0, false
+}
+
+// parseTable appends the fields of a table without its length prefix; ok is false when the bytes are no table. What
+// is inside arrays and tables is passed over.
+func parseTable(b []byte, into []field) (fields []field, ok bool) {
+	for len(b) > 0 {
+		n := int(b[0])
+		if len(b) < 2+n {
+			return into, false
+		}
+		f := field{name: string(b[1 : 1+n]), tag: b[1+n]}
+		b = b[2+n:]
+		width, known := fixedWidth(f.tag)
+		if width < 0 {
+			if len(b) < 4 {
+				return into, false
+			}
+			length := big.Uint32(b)
+			b = b[4:]
+			if uint64(length) > uint64(len(b)) {
+				return into, false
+			}
+			width = int(length)
+		}
+		if !known || len(b) < width {
+			return into, false
+		}
+		f.value, b = b[:width:width], b[width:]
+		into = append(into, f)
+	}
+	return into, true
+}
+
+// integer returns the value of the integer types, which compare by value.
+func (f *field) integer() (int64, bool) {
+	switch f.tag {
+	case 'b':
+		return int64(int8(f.value[0])), true
+	case 'B':
+		return int64(f.value[0]), true
+	case 's':
+		return int64(int16(big.Uint16(f.value))), true
+	case 'u':
+		return int64(big.Uint16(f.value)), true
+	case 'I':
+		return int64(int32(big.Uint32(f.value))), true
+	case 'i':
+		return int64(big.Uint32(f.value)), true
+	case 'l':
+		return int64(big.Uint64(f.value)), true
+	case 'L':
+		return int64(min(big.Uint64(f.value), math.MaxInt64)), true
+	}
+	return 0, false
+}
+
+func (f *field) float() (float64, bool) {
+	switch f.tag {
+	case 'f':
+		return float64(math.Float32frombits(big.Uint32(f.value))), true
+	case 'd':
+		return math.Float64frombits(big.Uint64(f.value)), true
+	}
+	return 0, false
+}
+
+// equal compares by class: integers of any width, floats of any width, all else by type and bytes.
+func (f *field) equal(g *field) bool {
+	if x, ok := f.integer(); ok {
+		y, ok := g.integer()
+		return ok && x == y
+	}
+	if x, ok := f.float(); ok {
+		y, ok := g.float()
+		return ok && x == y
+	}
+	return f.tag == g.tag && bytes.Equal(f.value, g.value)
+}
+
+// describe is how RabbitMQ's error texts show an argument; nil is an absent one.
+func (f *field) describe() string {
+	if f == nil {
+		return "none"
+	}
+	value := fmt.Sprintf("%q", f.value)
+	if f.tag == 'S' {
+		value = string(f.value)
+	} else if x, ok := f.integer(); ok {
+		value = fmt.Sprint(x)
+	} else if f.tag == 't' {
+		value = fmt.Sprint(f.value[0] != 0)
+	}
+	return fmt.Sprintf("the value '%s' of type '%s'", value, tagNames[f.tag])
+}
+
+func find(fields []field, name string) *field {
+	for i := range fields {
+		if fields[i].name == name {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+// headersAndMode finds the headers table and the delivery mode (0: absent) in property bytes; ok is false when they
+// are malformed up to there.
+func headersAndMode(p []byte) (table []byte, mode byte, ok bool) {
+	if len(p) < 2 {
+		return nil, 0, len(p) == 0
+	}
+	flags := big.Uint16(p)
+	p = p[2:]
+	for bit := uint16(1 << 15); bit >= 1<<14; bit >>= 1 { // content type and encoding
+		if flags&bit == 0 {
+			continue
+		}
+		if len(p) == 0 || len(p) < 1+int(p[0]) {
+			return nil, 0, false
+		}
+		p = p[1+int(p[0]):]
+	}
+	if flags&(1<<13) != 0 {
+		if len(p) < 4 || uint64(big.Uint32(p)) > uint64(len(p)-4) {
+			return nil, 0, false
+		}
+		n := 4 + int(big.Uint32(p))
+		table, p = p[4:n], p[n:]
+	}
+	if flags&(1<<12) != 0 {
+		if len(p) == 0 {
+			return table, 0, false
+		}
+		mode = p[0]
+	}
+	return table, mode, true
+}
+
+func messageHeaders(properties []byte, into []field) []field {
+	table, _, _ := headersAndMode(properties)
+	fields, _ := parseTable(table, into)
+	return fields
+}
+
+// isTransient reports whether a message may go at a cold start. What cannot be read is kept.
+func isTransient(properties []byte) bool {
+	_, mode, ok := headersAndMode(properties)
+	return ok && mode != 2
+}
