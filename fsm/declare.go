@@ -39,9 +39,10 @@ func inequivalent(argument, kind, name string, v *vhost, received, current any) 
 	return refuse(PreconditionFailed, "inequivalent arg '%s' for %s '%s' in vhost '%s': received %v but current is %v", argument, kind, name, v.name, received, current)
 }
 
-// shown is a value as the error texts of RabbitMQ's declarations show it.
+// quoted is a flag as the error texts of declarations show it.
 func quoted(v any) string { return fmt.Sprintf("'%v'", v) }
 
+// shown is a field value without its type.
 func shown(f *field) string {
 	if x, ok := f.integer(); ok {
 		return fmt.Sprint(x)

@@ -144,7 +144,11 @@ const DefaultBodyMemory = 512 << 20
 
 // New returns an empty machine that knows the vhost "/" with its default and amq.* exchanges.
 func New(o Options) *Machine {
-	return &Machine{options: o, root: newMessageRoot(o), state: genesis()}
+	m := &Machine{options: o, root: newMessageRoot(o), state: genesis()}
+	if m.root != nil {
+		m.files, m.failed = m.root.make()
+	}
+	return m
 }
 
 // Apply decodes and applies one entry. An unknown format version or opcode, or bytes that no Batch makes, is an
