@@ -126,7 +126,7 @@ type Machine struct {
 // Options are what a machine needs from outside. The zero value keeps everything in memory and works in tests.
 type Options struct {
 	Observer Observer
-	// OnFatal is told, once, that the state can no longer be trusted: the process must end. Nil panics.
+	// OnFatal is told, at each entry from then on, that the state can no longer be trusted: the process must end. Nil panics.
 	OnFatal func(error)
 	// Files and Dir are where message files are kept. Without them everything stays in memory.
 	Files vfs.FS
