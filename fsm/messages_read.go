@@ -1,10 +1,19 @@
 package fsm
 
+import (
+	"errors"
+
+	"github.com/warrenmq/warren/fsm/store"
+)
+
+// readAttempts is how often a read looks again for a message whose file was collected in between.
+const readAttempts = 5
+
 // Read appends to into the live messages of a queue with sequences from 'from' on, in order, until count messages
 // or bytes of bodies are reached (at least one message is returned if there is one), and returns the sequence to
 // go on from. A queue that is gone yields nothing. A body that is damaged on disk is an error naming file and offset.
 func (m *Machine) Read(queue, from uint64, count, bytes int, into []Message) (out []Message, next uint64, err error) {
-	for {
+	for range readAttempts {
 		m.mu.RLock()
 		q, files := m.state.queues[queue], m.files
 		if q == nil {
@@ -12,7 +21,7 @@ func (m *Machine) Read(queue, from uint64, count, bytes int, into []Message) (ou
 			return into, from, nil
 		}
 		var loads []pending
-		out, next, loads = q.messages.list(from, count, bytes, into)
+		out, next, loads = q.messages.list(from, count, max(bytes, 1), into)
 		for i := len(into); i < len(out); i++ {
 			out[i].Redelivered = out[i].Redelivered || out[i].Sequence <= q.suspicion
 		}
@@ -23,24 +32,15 @@ func (m *Machine) Read(queue, from uint64, count, bytes int, into []Message) (ou
 		if err = fill(files.dir, queue, out, loads); err == nil {
 			return out, next, nil
 		}
-		m.mu.RLock() // a restore or a collection may have taken the files away meanwhile: then look again
-		moved := m.files != files || m.state.queues[queue] != q || q.moved(out, loads)
-		m.mu.RUnlock()
-		if !moved {
-			return into, from, err
+		var damage *store.Damage
+		if errors.As(err, &damage) {
+			files.note(damage)
+		}
+		if !errors.Is(err, store.ErrGone) {
+			break
 		}
 	}
-}
-
-// moved reports whether a message listed before is no longer where it was.
-func (q *queue) moved(out []Message, loads []pending) bool {
-	for _, l := range loads {
-		_, s, _, ok := q.messages.load(out[l.at].Sequence)
-		if !ok || s.file != l.slot.file || s.offset != l.slot.offset {
-			return true
-		}
-	}
-	return false
+	return into, from, err
 }
 
 // Get reads one live message; ok is false when it is not live or the queue is gone.

@@ -23,13 +23,16 @@ type FileSource interface {
 
 // snapshot is the state at one index, on its way to disk or to another node. It holds references only.
 type snapshot struct {
+	index   uint64
+	term    uint64
 	state   func() []byte // everything but messages
 	views   []queueView   // ascending by number
 	files   *messageFiles // nil: memory only
 	keep    bool          // contents stay in memory once written
 	hold    func(queue uint64, f func(*messages))
 	damaged func(*store.Damage)
-	release func()
+	written func() // called when all messages are in files; may be nil
+	release func() // lets go of the files; called once, when the snapshot is no longer needed
 }
 
 // persist writes the snapshot. Into a FileSink go the manifest and references to message files, after the messages
@@ -42,6 +45,9 @@ func (s *snapshot) persist(w io.Writer) error {
 	queues, err := s.files.write(s.views, s.keep, s.hold, s.damaged)
 	if err != nil {
 		return fmt.Errorf("write message files: %w", err)
+	}
+	if s.written != nil {
+		s.written()
 	}
 	manifest := store.Manifest{State: s.state(), Queues: queues}
 	if _, err := w.Write(manifest.Append(nil)); err != nil {

@@ -42,6 +42,8 @@ type messageFiles struct {
 	collectBytes   int64
 	rollBytes      int64
 
+	damages damages
+
 	mu     sync.Mutex // held while a snapshot writes; guards queues
 	queues map[uint64]*queueFiles
 }

@@ -29,6 +29,7 @@ type Dir struct {
 	leases  int
 	doomed  []string
 	retired bool
+	closed  bool
 }
 
 // handle is a file open for reading.
@@ -77,7 +78,7 @@ func (d *Dir) Adopt(queue uint64, number uint32, from string) error {
 func (d *Dir) acquire(name string) (*handle, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.retired {
+	if d.closed || d.retired && d.leases == 0 {
 		return nil, ErrGone
 	}
 	d.clock++
@@ -106,7 +107,7 @@ func (d *Dir) release(h *handle) {
 
 // trim closes what nobody has read for longest. The caller holds mu.
 func (d *Dir) trim() {
-	for len(d.handles) > openFiles || d.retired {
+	for len(d.handles) > openFiles || d.retired || d.closed {
 		var oldest string
 		for name, h := range d.handles {
 			if h.users == 0 && (oldest == "" || h.used < d.handles[oldest].used) {
@@ -144,7 +145,7 @@ func (d *Dir) Remove(queue uint64, number uint32) {
 	d.sweep()
 }
 
-// Retire ends the directory: it is removed as soon as no lease is open, and every read fails with ErrGone.
+// Retire ends the directory: as soon as no lease is open it is removed and every read fails with ErrGone.
 func (d *Dir) Retire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,14 +157,13 @@ func (d *Dir) Retire() {
 func (d *Dir) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.retired = true
-	d.leases++ // for good: nothing is removed any more
+	d.closed = true
 	d.trim()
 }
 
 // sweep removes what is doomed. A name that cannot be removed costs space until the next start and nothing else.
 func (d *Dir) sweep() {
-	if d.leases > 0 {
+	if d.leases > 0 || d.closed {
 		return
 	}
 	for _, name := range d.doomed {

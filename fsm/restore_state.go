@@ -1,0 +1,68 @@
+package fsm
+
+import (
+	"fmt"
+
+	"github.com/warrenmq/warren/fsm/store"
+)
+
+// state makes a state from an image and the messages of its queues. The image's numbers and names are checked, since
+// the bytes may be another node's.
+func (i *image) state(queues map[uint64]*messages) (*state, error) {
+	s := newState()
+	s.index, s.term, s.clock, s.cluster, s.leader = i.Index, i.Term, i.Clock, i.Cluster, i.Leader
+	s.lastNumber, s.lastStamp = i.LastNumber, i.LastStamp
+	s.cursor = dropCursor{i.Cursor[0], i.Cursor[1]}
+	n := i.Counters
+	s.counters = counters{n[0], n[1], n[2], n[3], n[4], n[5]}
+	for _, b := range i.Boots {
+		s.boots = append(s.boots, MemberBoot{Server: b.Server, Boot: b.Boot})
+	}
+	exchanges := make(map[uint64]*exchange, len(i.Exchanges))
+	for _, v := range i.Vhosts {
+		s.insertVhost(v.Number, v.Name)
+	}
+	for _, e := range i.Exchanges {
+		v := s.vhosts[e.Vhost]
+		if v == nil {
+			return nil, unknown("exchange", e.Number, "vhost", e.Vhost)
+		}
+		exchanges[e.Number] = &exchange{number: e.Number, vhost: v, name: e.Name, kind: e.Kind, durable: e.Durable,
+			autoDelete: e.AutoDelete, internal: e.Internal, arguments: e.Arguments}
+		s.insertExchange(exchanges[e.Number])
+	}
+	for _, q := range i.Queues {
+		v, m := s.vhosts[q.Vhost], queues[q.Number]
+		if v == nil {
+			return nil, unknown("queue", q.Number, "vhost", q.Vhost)
+		}
+		if m == nil {
+			return nil, unknown("queue", q.Number, "list of messages", q.Number)
+		}
+		s.insertQueue(&queue{number: q.Number, vhost: v, name: q.Name, durable: q.Durable, exclusive: q.Exclusive, autoDelete: q.AutoDelete,
+			arguments: q.Arguments, owner: Session{q.OwnerTerm, q.OwnerNumber}, mark: q.Mark, suspicion: q.Suspicion,
+			hadConsumer: q.HadConsumer, inUse: q.InUse, unusedSince: q.UnusedSince, messages: *m})
+	}
+	for _, b := range i.Bindings {
+		made := &binding{source: exchanges[b.Source], queue: s.queues[b.Destination], exchange: exchanges[b.Destination], key: b.Key, arguments: b.Arguments}
+		if made.source == nil || made.queue == nil && made.exchange == nil {
+			return nil, unknown("binding from exchange", b.Source, "destination", b.Destination)
+		}
+		s.insertBinding(made)
+	}
+	for _, p := range i.Producers {
+		made := &producer{id: p.ID, highest: p.Highest, used: p.Used, stamp: p.Stamp}
+		for o := p.Outcomes; len(o) >= 3; o = o[3:] {
+			made.outcomes = append(made.outcomes, outcome{from: o[0], to: o[1], routed: uint32(o[2])})
+		}
+		s.insertProducer(made)
+	}
+	for _, u := range i.Uploads {
+		s.insertUpload(Session{u.Term, u.Session}, u.Number, u.Total, u.Parts...)
+	}
+	return s, nil
+}
+
+func unknown(kind string, number uint64, of string, other uint64) error {
+	return fmt.Errorf("%w: %s %d has no %s %d", store.ErrManifest, kind, number, of, other)
+}

@@ -1,0 +1,183 @@
+package fsm
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// imageVersion numbers the encoding of a state in a snapshot.
+const imageVersion = 1
+
+// image is a state without its messages, as a snapshot keeps it. Fields are encoded in this order and without their
+// names: new ones go to the end of their struct.
+type image struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Version     uint16
+	HashVersion uint16
+	Hash        uint64 // of the whole state, messages included
+	Index, Term uint64
+	Clock       int64
+	Cluster     string
+	Leader      string
+	Boots       []bootImage
+	LastNumber  uint64
+	LastStamp   uint64
+	Cursor      [2]uint64
+	Counters    [6]uint64
+	Vhosts      []vhostImage
+	Exchanges   []exchangeImage
+	Queues      []queueImage
+	Bindings    []bindingImage
+	Producers   []producerImage // longest idle first
+	Uploads     []uploadImage
+}
+
+type bootImage struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Server string
+	Boot   [16]byte
+}
+
+type vhostImage struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Number uint64
+	Name   string
+}
+
+type exchangeImage struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Number, Vhost uint64
+	Name, Kind    string
+	Durable       bool
+	AutoDelete    bool
+	Internal      bool
+	Arguments     []byte
+}
+
+type queueImage struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Number, Vhost   uint64
+	Name            string
+	Durable         bool
+	Exclusive       bool
+	AutoDelete      bool
+	Arguments       []byte
+	OwnerTerm       uint64
+	OwnerNumber     uint64
+	Mark, Suspicion uint64
+	HadConsumer     bool
+	InUse           bool
+	UnusedSince     int64
+}
+
+type bindingImage struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Source, Destination uint64 // numbers
+	Key                 string
+	Arguments           []byte
+}
+
+type producerImage struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	ID       string
+	Highest  uint64
+	Used     int64
+	Stamp    uint64
+	Outcomes []uint64 // from, to, routed; and so on
+}
+
+type uploadImage struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Term, Session, Number, Total uint64
+	Parts                        [][]byte
+}
+
+// image copies the state but for its messages; the machine's lock is held. Slices that never change are shared.
+func (s *state) image() *image {
+	i := &image{Version: imageVersion, HashVersion: HashVersion, Hash: s.hash(), Index: s.index, Term: s.term, Clock: s.clock,
+		Cluster: s.cluster, Leader: s.leader, LastNumber: s.lastNumber, LastStamp: s.lastStamp,
+		Cursor: [2]uint64{s.cursor.queue, s.cursor.sequence}}
+	n := &s.counters
+	i.Counters = [6]uint64{n.published, n.routed, n.duplicates, n.acknowledged, n.rejected, n.returned}
+	for _, b := range s.boots {
+		i.Boots = append(i.Boots, bootImage{Server: b.Server, Boot: b.Boot})
+	}
+	i.Queues = make([]queueImage, 0, len(s.queues))
+	i.Bindings = make([]bindingImage, 0, s.bindings)
+	for _, v := range s.vhosts {
+		i.Vhosts = append(i.Vhosts, vhostImage{Number: v.number, Name: v.name})
+		for _, e := range v.exchanges {
+			i.Exchanges = append(i.Exchanges, exchangeImage{Number: e.number, Vhost: v.number, Name: e.name, Kind: e.kind,
+				Durable: e.durable, AutoDelete: e.autoDelete, Internal: e.internal, Arguments: e.arguments})
+		}
+		for _, b := range v.bindings {
+			i.Bindings = append(i.Bindings, bindingImage{Source: b.source.number, Destination: b.destination(), Key: b.key, Arguments: b.arguments})
+		}
+	}
+	for _, q := range s.queues {
+		i.Queues = append(i.Queues, queueImage{Number: q.number, Vhost: q.vhost.number, Name: q.name, Durable: q.durable,
+			Exclusive: q.exclusive, AutoDelete: q.autoDelete, Arguments: q.arguments, OwnerTerm: q.owner.Term, OwnerNumber: q.owner.Number,
+			Mark: q.mark, Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince})
+	}
+	if len(s.producers.byID) > 0 {
+		i.Producers = make([]producerImage, 0, len(s.producers.byID))
+		for p := s.producers.ring.next; p != &s.producers.ring; p = p.next {
+			outcomes := make([]uint64, 0, 3*len(p.outcomes))
+			for _, o := range p.outcomes {
+				outcomes = append(outcomes, o.from, o.to, uint64(o.routed))
+			}
+			i.Producers = append(i.Producers, producerImage{ID: p.id, Highest: p.highest, Used: p.used, Stamp: p.stamp, Outcomes: outcomes})
+		}
+	}
+	for id, c := range s.sessions {
+		for _, u := range c.uploads {
+			i.Uploads = append(i.Uploads, uploadImage{Term: id.Term, Session: id.Number, Number: u.number, Total: u.total, Parts: slices.Clone(u.parts)})
+		}
+	}
+	return i
+}
+
+// encode returns the image's bytes, the same for equal states.
+func (i *image) encode() []byte {
+	slices.SortFunc(i.Vhosts, func(a, b vhostImage) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(i.Exchanges, func(a, b exchangeImage) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(i.Queues, func(a, b queueImage) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(i.Bindings, func(a, b bindingImage) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Key, b.Key),
+			bytes.Compare(a.Arguments, b.Arguments))
+	})
+	slices.SortFunc(i.Uploads, func(a, b uploadImage) int {
+		return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Number, b.Number))
+	})
+	b := new(bytes.Buffer)
+	e := msgpack.NewEncoder(b)
+	e.UseCompactInts(true)
+	if err := e.Encode(i); err != nil {
+		panic(fmt.Sprintf("a state cannot be encoded: %v", err)) // into memory, of plain values
+	}
+	return b.Bytes()
+}
+
+// decodeImage is the inverse of encode.
+func decodeImage(b []byte) (*image, error) {
+	i := new(image)
+	if err := msgpack.Unmarshal(b, i); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	if i.Version != imageVersion {
+		return nil, fmt.Errorf("decode state: its format is version %d, this release reads version %d", i.Version, imageVersion)
+	}
+	return i, nil
+}
