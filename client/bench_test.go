@@ -60,6 +60,8 @@ func confirmAll(conn io.ReadWriter) {
 		head, _ := native.PeekHead(payload)
 		reply := native.Reply{Head: head, Of: t}
 		switch t {
+		case native.TypeHello:
+			out = native.Append(out, &native.HelloOK{Reply: reply, NodeID: "n", Heartbeat: 1})
 		case native.TypePublish:
 			out = native.AppendPublishOK(out, &native.PublishOK{Reply: reply, Routed: 1})
 		case native.TypeHeartbeat:

@@ -97,6 +97,17 @@ func (c *Connection) doBytes(ctx context.Context, k *call, make func(b []byte, r
 	}
 }
 
+// abandon sends a request whose answer does not matter, when there is a link to undo something on.
+func (c *Connection) abandon(f *native.Cancel) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.ready; l != nil {
+		f.RID = c.rid()
+		l.out = native.Append(l.out, f)
+		l.signal()
+	}
+}
+
 func newDone() chan struct{} { return make(chan struct{}) }
 
 // receive handles one frame. An error ends the link.

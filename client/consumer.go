@@ -99,6 +99,7 @@ func (ch *Channel) Consume(ctx context.Context, queue string, o ConsumeOptions) 
 	if err != nil {
 		s.remove()
 		s.end(err)
+		ch.conn.abandon(&native.Cancel{Head: ch.head(0), ConsumerTag: o.Tag})
 		return nil, err
 	}
 	return s, nil
@@ -222,8 +223,11 @@ func (c *Connection) deliver(l *link, f *native.Deliver) error {
 		s = ch.consumers[f.ConsumerTag]
 	}
 	c.mu.Unlock()
-	if s == nil {
-		return nil // cancelled meanwhile
+	if s == nil { // cancelled or given up meanwhile: the message is for others
+		if ch != nil {
+			_, _ = (&Delivery{DeliveryTag: f.DeliveryTag, ch: ch, epoch: l.epoch}).enqueue(requeue)
+		}
+		return nil
 	}
 	d, err := newDelivery(ch, l.epoch, &f.Delivery, body)
 	if err != nil {
