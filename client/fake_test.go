@@ -25,6 +25,8 @@ type fake struct {
 	// refuse answers so many publishes with refuseCode.
 	refuse     int
 	refuseCode uint16
+	txs        int
+	loseTx     bool // end the connection instead of answering a tx
 	// afterLoss runs, with mu held, when loseAfter strikes.
 	afterLoss func()
 }
@@ -172,6 +174,13 @@ func (f *fake) serve(node int, conn net.Conn) {
 				}
 			}
 			out = native.AppendPublishOK(out, &ok)
+		case t == native.TypeTx:
+			f.txs++
+			if f.loseTx {
+				f.mu.Unlock()
+				return
+			}
+			out = native.Append(out, &native.TxOK{Reply: reply, Routed: []uint32{1}})
 		case t == native.TypeBodyPart:
 			var p native.BodyPart
 			native.Decode(payload, &p)
