@@ -133,11 +133,13 @@ func (s *state) image() *image {
 	}
 	if len(s.producers.byID) > 0 {
 		i.Producers = make([]producerImage, 0, len(s.producers.byID))
+		all := make([]uint64, 0, 3*s.producers.runs) // one allocation: this is what stalls apply
 		for p := s.producers.ring.next; p != &s.producers.ring; p = p.next {
-			outcomes := make([]uint64, 0, 3*len(p.outcomes))
+			outcomes := all[len(all):]
 			for _, o := range p.outcomes {
 				outcomes = append(outcomes, o.from, o.to, uint64(o.routed))
 			}
+			all = all[:min(cap(all), len(all)+len(outcomes))]
 			i.Producers = append(i.Producers, producerImage{ID: p.id, Highest: p.highest, Used: p.used, Stamp: p.stamp, Outcomes: outcomes})
 		}
 	}
