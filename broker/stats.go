@@ -1,0 +1,53 @@
+package broker
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats are the broker's figures since this process started, for metrics. Gauges are of this moment.
+type Stats struct {
+	Connections, Channels, Consumers, Views int64
+
+	Publishes, Confirms, Returned         uint64 // messages submitted, confirmed, returned as unroutable
+	Deliveries, Redeliveries, Acks, Nacks uint64
+	Entries, Commands, EntryBytes         uint64 // log entries cut by the proposer
+	Refused                               uint64 // requests answered with an error
+	ConnectionsOpened, ConnectionsRefused uint64
+	Commit                                Histogram // entry handed to Raft → applied here, seconds
+	Wait                                  Histogram // command submitted → its entry handed to Raft, seconds
+}
+
+// Histogram is a snapshot of a latency distribution: Counts[i] observations were at most Bounds[i] seconds and above
+// the bound before; the last count has no upper bound.
+type Histogram struct {
+	Bounds []float64
+	Counts []uint64
+	Sum    float64
+}
+
+// latencyBounds are the buckets of every latency histogram, in seconds.
+var latencyBounds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
+
+// latency counts durations into latencyBounds. Safe for concurrent use; the zero value is ready.
+type latency struct {
+	counts [16]atomic.Uint64
+	nanos  atomic.Int64
+}
+
+func (l *latency) observe(d time.Duration) {
+	s, i := d.Seconds(), 0
+	for i < len(latencyBounds) && s > latencyBounds[i] {
+		i++
+	}
+	l.counts[i].Add(1)
+	l.nanos.Add(int64(d))
+}
+
+func (l *latency) snapshot() Histogram {
+	h := Histogram{Bounds: latencyBounds, Counts: make([]uint64, len(l.counts)), Sum: time.Duration(l.nanos.Load()).Seconds()}
+	for i := range l.counts {
+		h.Counts[i] = l.counts[i].Load()
+	}
+	return h
+}
