@@ -51,3 +51,36 @@ func (l *latency) snapshot() Histogram {
 	}
 	return h
 }
+
+// counters are the live form of Stats.
+type counters struct {
+	connections, channels, consumers                                              atomic.Int64
+	publishes, confirms, returned, deliveries, redeliveries, acks, nacks          atomic.Uint64
+	entries, commands, entryBytes, refused, connectionsOpened, connectionsRefused atomic.Uint64
+	commit, wait                                                                  latency
+}
+
+// Stats returns the broker's figures.
+func (b *Broker) Stats() Stats {
+	c := &b.stats
+	s := Stats{
+		Connections: c.connections.Load(), Channels: c.channels.Load(), Consumers: c.consumers.Load(),
+		Publishes: c.publishes.Load(), Confirms: c.confirms.Load(), Returned: c.returned.Load(),
+		Deliveries: c.deliveries.Load(), Redeliveries: c.redeliveries.Load(), Acks: c.acks.Load(), Nacks: c.nacks.Load(),
+		Entries: c.entries.Load(), Commands: c.commands.Load(), EntryBytes: c.entryBytes.Load(), Refused: c.refused.Load(),
+		ConnectionsOpened: c.connectionsOpened.Load(), ConnectionsRefused: c.connectionsRefused.Load(),
+		Commit: c.commit.snapshot(), Wait: c.wait.snapshot(),
+	}
+	if l := b.current.Load(); l != nil {
+		l.mu.Lock()
+		s.Views = int64(len(l.views))
+		l.mu.Unlock()
+	}
+	return s
+}
+
+// Refused counts a request that was answered with an error, and Rejected a connection that was not let in.
+func (b *Broker) Refused() { b.stats.refused.Add(1) }
+
+// Rejected counts a connection that was not let in.
+func (b *Broker) Rejected() { b.stats.connectionsRefused.Add(1) }

@@ -226,3 +226,18 @@ func (b *binding) info() BindingInfo {
 	}
 	return i
 }
+
+// AbandonedQueues returns up to limit numbers of auto-delete queues that had a consumer and have had none since a
+// batch clock value not after before, in ms (rule 12), ascending.
+func (m *Machine) AbandonedQueues(before int64, limit int) []uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var numbers []uint64
+	for n, q := range m.state.queues {
+		if q.autoDelete && q.hadConsumer && !q.inUse && q.unusedSince <= before {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers[:min(len(numbers), limit)]
+}

@@ -1,0 +1,128 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"github.com/warrenmq/warren/fsm"
+)
+
+// consumer is one subscription of a channel to a queue.
+type consumer struct {
+	tag       string
+	channel   *Channel
+	view      *view
+	autoAck   bool
+	exclusive bool
+	prefetch  uint32 // 0: no bound
+	unacked   uint32 // guarded by the channel's mu
+	cancelled bool   // guarded by the channel's mu
+}
+
+// ready reports whether the consumer can take another message now.
+func (c *consumer) ready() bool {
+	ch := c.channel
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if c.cancelled || ch.closed || !ch.session.receiver.Writable() {
+		return false
+	}
+	if c.autoAck {
+		return true
+	}
+	return (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(len(ch.unacked)) < ch.limit)
+}
+
+// join makes a consumer of the queue. It waits for the commands that must come first: the queue's first consumer is
+// one (rule 12), and so is the delivery mark (rule 11). started is called before the first delivery.
+func (v *view) join(ctx context.Context, c *consumer, started func()) error {
+	v.mu.Lock()
+	for v.deleting != nil {
+		deleting := v.deleting
+		v.mu.Unlock()
+		select {
+		case <-deleting:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		v.mu.Lock()
+	}
+	if v.closed {
+		v.mu.Unlock()
+		return v.notFound()
+	}
+	if v.exclusive != nil || c.exclusive && len(v.consumers)+v.joining > 0 {
+		v.mu.Unlock()
+		return errorf(fsm.AccessRefused, "ACCESS_REFUSED - queue '%s' in vhost '%s' in exclusive use", v.queue.Name, v.queue.Vhost)
+	}
+	if c.exclusive {
+		v.exclusive = c
+	}
+	v.joining++
+	if !v.present {
+		v.present = true
+		v.announce(true)
+	}
+	v.reserve(v.cursor)
+	v.mu.Unlock()
+
+	// The lane keeps its order: when an empty command is applied, those before it are.
+	_, err := v.leadership.system.call(ctx, fsm.MemberBoots{})
+	v.mu.Lock()
+	v.joining--
+	if err == nil && v.closed {
+		err = v.notFound()
+	}
+	if err != nil {
+		v.left(c)
+		v.mu.Unlock()
+		return err
+	}
+	v.consumers = append(v.consumers, c)
+	started()
+	if !v.running {
+		v.running = true
+		v.leadership.work.Go(v.dispatch)
+	}
+	v.mu.Unlock()
+	v.leadership.broker.stats.consumers.Add(1)
+	v.wake()
+	return nil
+}
+
+// leave ends a consumer's deliveries; what it holds stays held.
+func (v *view) leave(c *consumer) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := slices.Index(v.consumers, c)
+	if i < 0 {
+		return
+	}
+	v.consumers = slices.Delete(v.consumers, i, i+1)
+	if v.turn > i {
+		v.turn--
+	}
+	v.leadership.broker.stats.consumers.Add(-1)
+	v.left(c)
+}
+
+// left follows up on a consumer that went or did not come. The caller holds mu.
+func (v *view) left(c *consumer) {
+	if v.exclusive == c {
+		v.exclusive = nil
+	}
+	if v.present && !v.closed && len(v.consumers)+v.joining == 0 {
+		v.present = false
+		v.announce(false)
+	}
+}
+
+// announce tells the state about the first and the last consumer; the system lane keeps the order. The caller holds mu.
+func (v *view) announce(present bool) {
+	c := fsm.ConsumerPresence{Queue: v.queue.Number, Present: present}
+	_ = v.leadership.system.submit(context.Background(), false, submission{command: c, size: fsm.Size(c)})
+}
+
+func (v *view) notFound() error {
+	return errorf(fsm.NotFound, "NOT_FOUND - no queue '%s' in vhost '%s'", v.queue.Name, v.queue.Vhost)
+}

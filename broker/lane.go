@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"github.com/warrenmq/warren/fsm"
+)
+
+// lane is one session's way into the log: its commands keep their order, and its share of what is in flight is
+// bounded. Its fields are guarded by the proposer's mu.
+type lane struct {
+	proposer *proposer
+	queue    []submission
+	head     int           // of queue: those before it are cut
+	active   bool          // in the proposer's turn
+	bytes    int           // submitted and not finished
+	waiting  int           // commands submitted and not finished
+	finished uint64        // commands finished
+	sent     uint64        // commands submitted
+	watched  int           // callers waiting on changed
+	changed  chan struct{} // closed and replaced by wake
+}
+
+func (p *proposer) newLane() *lane { return &lane{proposer: p, changed: make(chan struct{})} }
+
+func (l *lane) room() bool { return l.bytes < maxLaneBytes && l.waiting < maxLaneCommands }
+
+// wake lets every waiting caller look again. The caller holds mu.
+func (l *lane) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// submit queues commands in order; it takes them over. With wait it first waits until the lane has room. It returns
+// an error, and has taken none, when the leadership is over or the context ends.
+func (l *lane) submit(ctx context.Context, wait bool, subs ...submission) error {
+	p := l.proposer
+	p.mu.Lock()
+	for wait && !p.closed && !l.room() {
+		l.watched++
+		changed := l.changed
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+		l.watched--
+		if ctx.Err() != nil {
+			p.mu.Unlock()
+			return ctx.Err()
+		}
+	}
+	defer p.mu.Unlock()
+	if p.closed {
+		return errorf(NotLeader, "NOT_LEADER - this node no longer leads")
+	}
+	if len(subs) > 0 {
+		subs[0].since = time.Now()
+	}
+	for i := range subs {
+		l.bytes += subs[i].size
+	}
+	l.queue = append(l.queue, subs...)
+	l.waiting += len(subs)
+	l.sent += uint64(len(subs))
+	if !l.active && len(subs) > 0 {
+		l.active = true
+		p.active = append(p.active, l)
+		p.ready.Signal()
+	}
+	return nil
+}
+
+// settle waits until everything submitted so far has been finished.
+func (l *lane) settle(ctx context.Context) error {
+	p := l.proposer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	target := l.sent
+	for l.finished < target && ctx.Err() == nil {
+		l.watched++
+		changed := l.changed
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+		l.watched--
+	}
+	return ctx.Err()
+}
+
+// call submits one command and waits for its result.
+func (l *lane) call(ctx context.Context, c fsm.Command) (fsm.Result, error) {
+	return l.callSubmission(ctx, submission{command: c, size: fsm.Size(c)})
+}
+
+func (l *lane) callSubmission(ctx context.Context, s submission) (fsm.Result, error) {
+	done := make(chan fsm.Result, 1)
+	s.done = CompleterFunc(func(r fsm.Result) { done <- r })
+	if err := l.submit(ctx, true, s); err != nil {
+		return fsm.Result{}, err
+	}
+	select {
+	case r := <-done:
+		return r, resultError(r)
+	case <-ctx.Done():
+		return fsm.Result{}, ctx.Err()
+	}
+}

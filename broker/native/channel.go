@@ -1,0 +1,188 @@
+package native
+
+import (
+	"sync"
+
+	"github.com/warrenmq/warren/broker"
+	"github.com/warrenmq/warren/fsm"
+	"github.com/warrenmq/warren/protocol/native"
+)
+
+// maxWaiting is how many requests of a channel may wait for an earlier one.
+const maxWaiting = 1024
+
+// channel runs the requests of one channel in order. A request that has to wait for the log runs on the channel's
+// worker; while the worker is busy everything after it on the channel waits behind it, so that a publish never
+// overtakes the declare in front of it.
+type channel struct {
+	*broker.Channel
+	connection *connection
+
+	mu      sync.Mutex
+	waiting []func() // guarded by mu
+	working bool     // the worker runs; guarded by mu
+}
+
+// busy reports whether a request must wait behind earlier ones.
+func (c *channel) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.working
+}
+
+// do runs a request on the worker, after those before it; false when too many wait.
+func (c *channel) do(request func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) >= maxWaiting {
+		return false
+	}
+	c.waiting = append(c.waiting, request)
+	if !c.working {
+		c.working = true
+		c.connection.work.Go(c.run)
+	}
+	return true
+}
+
+func (c *channel) run() {
+	for {
+		c.mu.Lock()
+		if len(c.waiting) == 0 {
+			c.working, c.waiting = false, nil
+			c.mu.Unlock()
+			return
+		}
+		request := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		c.mu.Unlock()
+		request()
+	}
+}
+
+// Complete answers a publish (broker.Completer); the token is its rid.
+func (c *channel) Complete(rid uint64, r fsm.Result) {
+	ok := native.PublishOK{Reply: native.Reply{Head: native.Head{RID: rid, Channel: c.ID}, Code: native.Code(r.Code), Message: r.Message, Of: native.TypePublish},
+		Routed: r.Routed, Duplicate: r.Duplicate}
+	c.connection.out.Append(func(b []byte) []byte { return native.AppendPublishOK(b, &ok) })
+}
+
+// mandatory answers a publish that wants to be returned when it reached no queue.
+type mandatory struct {
+	channel *channel
+	publish native.Publish
+}
+
+func (m *mandatory) Complete(rid uint64, r fsm.Result) {
+	if r.Code == fsm.OK && r.Routed == 0 {
+		m.channel.connection.send(&native.Return{Head: native.Head{RID: rid, Channel: m.channel.ID}, Code: native.NoRoute, Text: "NO_ROUTE",
+			Exchange: m.publish.Exchange, RoutingKey: m.publish.RoutingKey, Properties: m.publish.Properties, Body: m.publish.Body, Upload: m.publish.Upload})
+	}
+	m.channel.Complete(rid, r)
+}
+
+// simple answers requests of a type whose response has nothing of its own.
+type simple struct {
+	channel *channel
+	of      native.Type
+}
+
+func (s simple) Complete(rid uint64, r fsm.Result) {
+	reply := native.Reply{Head: native.Head{RID: rid, Channel: s.channel.ID}, Code: native.Code(r.Code), Message: r.Message, Of: s.of}
+	s.channel.connection.out.Append(func(b []byte) []byte { return native.AppendReply(b, &reply) })
+}
+
+// publishes are what the reader has read of one channel and not handed on yet.
+type publishes struct {
+	channel *channel
+	list    []broker.Publication
+}
+
+// maxPending is how many publishes the reader collects before it hands them on.
+const maxPending = 256
+
+// publish collects a publish, or sends it behind what the channel waits for.
+func (n *connection) publish(c *channel, p *native.Publish) bool {
+	m := broker.Publication{Exchange: p.Exchange, RoutingKey: p.RoutingKey, Properties: p.Properties, Body: p.Body, Upload: p.Upload,
+		Producer: p.Producer, Sequence: p.Sequence, Token: p.RID}
+	if p.Mandatory || c.busy() {
+		n.flush()
+		var done broker.Completer = c
+		if p.Mandatory {
+			done = &mandatory{c, *p}
+		}
+		one := []broker.Publication{m}
+		if c.busy() {
+			return c.do(func() { n.submit(c, one, done) })
+		}
+		n.submit(c, one, done)
+		return true
+	}
+	if n.pending.channel != c {
+		n.flush()
+		n.pending.channel = c
+	}
+	n.pending.list = append(n.pending.list, m)
+	if len(n.pending.list) >= maxPending {
+		n.flush()
+	}
+	return true
+}
+
+// flush hands on what publish collected.
+func (n *connection) flush() {
+	if len(n.pending.list) == 0 {
+		return
+	}
+	n.submit(n.pending.channel, n.pending.list, n.pending.channel)
+	clear(n.pending.list)
+	n.pending.list = n.pending.list[:0]
+}
+
+func (n *connection) submit(c *channel, list []broker.Publication, done broker.Completer) {
+	if err := n.session.Publish(n.context, list, done); err != nil {
+		e := broker.AsError(err)
+		for i := range list {
+			done.Complete(list[i].Token, fsm.Result{Code: e.Code, Message: e.Message})
+		}
+	}
+}
+
+// Deliver writes a delivery (broker.Receiver).
+func (n *connection) Deliver(d *broker.Delivery) {
+	f := native.Deliver{Head: native.Head{Channel: d.Channel}, Delivery: delivery(d)}
+	n.out.Append(func(b []byte) []byte {
+		b, f.Upload = appendParts(b, f.Head, d)
+		if f.Upload != 0 {
+			f.Body = nil
+		}
+		return native.AppendDeliver(b, &f)
+	})
+}
+
+func delivery(d *broker.Delivery) native.Delivery {
+	return native.Delivery{ConsumerTag: d.ConsumerTag, DeliveryTag: d.Tag, Redelivered: d.Redelivered, Exchange: d.Message.Exchange,
+		RoutingKey: d.Message.RoutingKey, Queue: d.Queue, Properties: d.Message.Properties, Body: d.Message.Body}
+}
+
+// appendParts puts a large body in parts in front of its delivery and returns the upload's number: the delivery tag.
+func appendParts(b []byte, head native.Head, d *broker.Delivery) ([]byte, uint64) {
+	body := d.Message.Body
+	if len(body) <= native.MaxInlineBody {
+		return b, 0
+	}
+	upload := uint64(head.Channel)<<32 | d.Tag&0xffff_ffff | 1<<63
+	for at := 0; at < len(body); at += native.PartBytes {
+		part := native.BodyPart{Head: head, Upload: upload, Offset: uint64(at), Total: uint64(len(body)), Bytes: body[at:min(at+native.PartBytes, len(body))]}
+		b = native.Append(b, &part)
+	}
+	return b, upload
+}
+
+// Writable reports whether the connection takes more deliveries (broker.Receiver).
+func (n *connection) Writable() bool { return n.out.Writable() }
+
+// Cancelled says that a consumer's queue is gone (broker.Receiver).
+func (n *connection) Cancelled(channel uint32, tag string) {
+	n.send(&native.Cancel{Head: native.Head{Channel: channel}, ConsumerTag: tag})
+}

@@ -1,0 +1,284 @@
+package broker
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/warrenmq/warren/fsm"
+)
+
+// view is one queue as the leader serves it: who consumes, what they hold, and where in the truth reading goes on.
+// It is rebuilt from nothing in each term. Its lock may be held while a channel's is taken, never the other way round.
+type view struct {
+	leadership *leadership
+	queue      fsm.QueueInfo // as it was when the view was made: only what never changes may be used
+	signal     chan struct{} // capacity 1: something may be deliverable
+
+	mu        sync.Mutex
+	closed    bool
+	running   bool // dispatch's goroutine lives
+	consumers []*consumer
+	turn      int // whose turn it is in consumers
+	joining   int // consumers that wait for their first commands
+	present   bool
+	exclusive *consumer
+	deleting  chan struct{} // closed when a delete that looked at the consumers has its result; nil without one
+	frozen    int           // purges and deletes between their cut and their result: nothing is handed out (rule 3)
+
+	cursor   uint64        // the truth has been read up to here
+	ahead    []fsm.Message // read and not handed out, before cursor
+	returned sequenceHeap  // before ahead: live again
+	held     runSet        // handed out, and not settled in the truth yet
+
+	mark      uint64 // sequences up to it may be handed out in this term (rule 11)
+	asked     uint64 // the mark that is on its way
+	markError error
+	damage    error // why the queue cannot be read
+}
+
+func newView(l *leadership, q fsm.QueueInfo) *view {
+	return &view{leadership: l, queue: q, signal: make(chan struct{}, 1), cursor: q.FirstLive, mark: q.Mark, asked: q.Mark}
+}
+
+// wake lets dispatch look again. It never blocks.
+func (v *view) wake() {
+	select {
+	case v.signal <- struct{}{}:
+	default:
+	}
+}
+
+// dispatch hands messages to consumers as long as there are any.
+func (v *view) dispatch() {
+	retry := time.NewTimer(time.Hour)
+	defer retry.Stop()
+	for {
+		if v.leadership.broker.node.LeaseValid() {
+			if !v.deliverAll() {
+				return
+			}
+		} else {
+			retry.Reset(leaseRetry)
+		}
+		select {
+		case <-v.signal:
+		case <-retry.C:
+		case <-v.leadership.context.Done():
+			return
+		}
+	}
+}
+
+// deliverAll hands out what it can. It returns false, and dispatch ends, when nobody consumes any more.
+func (v *view) deliverAll() bool {
+	for {
+		v.mu.Lock()
+		if v.closed || len(v.consumers) == 0 {
+			v.running = false
+			v.mu.Unlock()
+			return false
+		}
+		var removed []uint64
+		more := false
+		for range readAheadCount {
+			c := v.pick()
+			if c == nil {
+				more = false
+				break
+			}
+			m, ok := v.take()
+			if more = ok; !ok {
+				break
+			}
+			v.held.add(m.Sequence)
+			if !c.channel.deliver(c, v, &m) { // closed meanwhile: it was not handed out
+				v.held.remove(m.Sequence)
+				heap.Push(&v.returned, m.Sequence)
+				continue
+			}
+			if c.autoAck {
+				removed = append(removed, m.Sequence)
+			}
+		}
+		v.mu.Unlock()
+		if len(removed) > 0 {
+			v.settle(v.leadership.system, fsm.Acknowledge, removed, nil)
+		}
+		if !more {
+			return true
+		}
+	}
+}
+
+// pick returns the next consumer that can take a message, nil when none can. The caller holds mu.
+func (v *view) pick() *consumer {
+	if v.frozen > 0 {
+		return nil
+	}
+	for range v.consumers {
+		if v.turn >= len(v.consumers) {
+			v.turn = 0
+		}
+		c := v.consumers[v.turn]
+		v.turn++
+		if c.ready() {
+			return c
+		}
+	}
+	return nil
+}
+
+// take removes the first ready message from the view; ok is false when there is none that may be handed out now.
+// The caller holds mu.
+func (v *view) take() (m fsm.Message, ok bool) {
+	if v.frozen > 0 || v.damage != nil {
+		return m, false
+	}
+	machine, number := v.leadership.broker.machine, v.queue.Number
+	for len(v.returned) > 0 && (len(v.ahead) == 0 || v.returned[0] < v.ahead[0].Sequence) {
+		sequence := heap.Pop(&v.returned).(uint64)
+		m, live, err := machine.Get(number, sequence)
+		if err != nil {
+			v.damaged(err)
+			return m, false
+		}
+		if live {
+			return m, true
+		}
+	}
+	if len(v.ahead) == 0 {
+		messages, next, err := machine.Read(number, v.cursor, readAheadCount, readAheadBytes, v.ahead[:0])
+		if err != nil {
+			v.damaged(err)
+			return m, false
+		}
+		v.ahead, v.cursor = messages, max(next, v.cursor)
+		if len(messages) == 0 {
+			return m, false
+		}
+	}
+	m = v.ahead[0]
+	v.reserve(m.Sequence)
+	if m.Sequence > v.mark {
+		return m, false
+	}
+	v.ahead[0] = fsm.Message{}
+	v.ahead = v.ahead[1:]
+	return m, true
+}
+
+func (v *view) damaged(err error) {
+	v.damage = err
+	v.leadership.broker.log.Error("a queue cannot be read; it is not served until it is repaired", "queue", v.queue.Name, "vhost", v.queue.Vhost, "error", err)
+}
+
+// reserve asks for a higher mark when the sequence comes near it. The caller holds mu.
+func (v *view) reserve(sequence uint64) {
+	if sequence+markStep/2 <= v.mark || v.asked > v.mark {
+		return
+	}
+	v.asked = sequence + markStep
+	upto := v.asked
+	c := fsm.Mark{Queue: v.queue.Number, Upto: upto}
+	done := CompleterFunc(func(r fsm.Result) {
+		v.mu.Lock()
+		if r.Code == fsm.OK {
+			v.mark = upto
+		}
+		v.mu.Unlock()
+		v.wake()
+	})
+	_ = v.leadership.system.submit(context.Background(), false, submission{command: c, size: fsm.Size(c), done: done})
+}
+
+// settle sends the end of deliveries through a lane and, once it is applied, lets go of the messages, or has them
+// back when they return. done, if any, hears of it afterwards.
+func (v *view) settle(l *lane, kind fsm.SettleKind, sequences []uint64, done func(fsm.Result)) {
+	c := &fsm.Settle{Queue: v.queue.Number, Kind: kind, Runs: toRuns(sequences)}
+	applied := CompleterFunc(func(r fsm.Result) {
+		if r.Code == fsm.OK {
+			v.settled(kind, sequences)
+		}
+		if done != nil {
+			done(r)
+		}
+	})
+	if err := l.submit(context.Background(), false, submission{command: c, size: fsm.Size(c), done: applied}); err != nil && done != nil {
+		e := AsError(err)
+		done(fsm.Result{Code: e.Code, Message: e.Message})
+	}
+}
+
+func (v *view) settled(kind fsm.SettleKind, sequences []uint64) {
+	v.mu.Lock()
+	for _, q := range sequences {
+		v.held.remove(q)
+		if kind == fsm.Return {
+			heap.Push(&v.returned, q)
+		}
+	}
+	v.mu.Unlock()
+	if kind == fsm.Return {
+		v.wake()
+	}
+}
+
+// freeze is called when a command that removes ready messages is cut: it returns what consumers hold, and nothing is
+// handed out until thaw.
+func (v *view) freeze() []fsm.Run {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.frozen++
+	if len(v.ahead) > 0 { // read it again afterwards: it may be gone
+		v.cursor, v.ahead = v.ahead[0].Sequence, nil
+	}
+	return v.held.runs()
+}
+
+func (v *view) thaw() {
+	v.mu.Lock()
+	v.frozen--
+	v.mu.Unlock()
+	v.wake()
+}
+
+// counts returns how many messages consumers hold and how many consumers there are.
+func (v *view) counts() (held uint64, consumers int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return uint64(v.held.n), len(v.consumers)
+}
+
+// close ends the view; with gone its queue was deleted and its consumers are told.
+func (v *view) close(gone bool) {
+	v.mu.Lock()
+	if v.closed {
+		v.mu.Unlock()
+		return
+	}
+	v.closed = true
+	consumers := v.consumers
+	v.consumers = nil
+	v.mu.Unlock()
+	v.wake()
+	if gone {
+		for _, c := range consumers {
+			c.channel.cancelled(c)
+		}
+	}
+}
+
+// sequenceHeap is a min-heap of sequence numbers.
+type sequenceHeap []uint64
+
+func (h sequenceHeap) Len() int           { return len(h) }
+func (h sequenceHeap) Less(i, j int) bool { return h[i] < h[j] }
+func (h sequenceHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *sequenceHeap) Push(x any)        { *h = append(*h, x.(uint64)) }
+func (h *sequenceHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
