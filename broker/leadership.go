@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -195,7 +197,7 @@ func (l *leadership) close() {
 		return
 	}
 	l.closed = true
-	views, sessions := l.views, l.sessions
+	views, sessions := slices.Collect(maps.Values(l.views)), slices.Collect(maps.Values(l.sessions))
 	session := l.last
 	l.mu.Unlock()
 	l.ready.Store(false)

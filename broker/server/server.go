@@ -4,10 +4,20 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
 	"time"
 
+	"github.com/warrenmq/warren/broker"
+	"github.com/warrenmq/warren/broker/native"
 	"github.com/warrenmq/warren/cluster"
+	"github.com/warrenmq/warren/fsm"
+	"github.com/warrenmq/warren/fsm/store/vfs"
 )
 
 // Config is what a node is started with.
@@ -21,25 +31,182 @@ type Config struct {
 	BodyMemory  int64         // bytes of message bodies kept in memory; 0 takes the machine's default
 	CloseWithin time.Duration // bound of a graceful stop, default 10 s
 
-	CollectRecords int // message files are collected above so many records ...; 0 takes the default
+	CollectRecords int // message files are collected above so many records; 0 takes the default
+	Broker         broker.Config
 	Logger         *slog.Logger
 }
 
-// Server is one running node. Safe for concurrent use.
-type Server struct{}
+// defaultCloseWithin bounds a graceful stop.
+const defaultCloseWithin = 10 * time.Second
 
-// New opens the data directory and all listeners and starts taking part in the cluster.
-func New(c Config) (*Server, error) { panic("not built yet") }
+// Server is one running node. Safe for concurrent use.
+type Server struct {
+	config  Config
+	log     *slog.Logger
+	machine *fsm.Machine
+	node    *cluster.Node
+	broker  *broker.Broker
+	native  *native.Server
+	web     *http.Server
+
+	nativeListener, httpListener net.Listener
+	fatal                        chan error // capacity 1: the state machine cannot go on
+}
+
+// New opens the data directory and all listeners and starts taking part in the cluster. Clients are served by Run.
+func New(c Config) (s *Server, err error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.CloseWithin == 0 {
+		c.CloseWithin = defaultCloseWithin
+	}
+	if c.Cluster.Files == nil {
+		c.Cluster.Files = vfs.OS{}
+	}
+	if c.Cluster.Logger == nil {
+		c.Cluster.Logger = c.Logger
+	}
+	if c.Broker.Logger == nil {
+		c.Broker.Logger = c.Logger
+	}
+	s = &Server{config: c, log: c.Logger, fatal: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			s.closeListeners()
+			if s.machine != nil {
+				s.machine.Close()
+			}
+		}
+	}()
+	if s.nativeListener, err = s.listen("native", c.NativeAddr); err != nil {
+		return nil, err
+	}
+	if s.httpListener, err = s.listen("http", c.HTTPAddr); err != nil {
+		return nil, err
+	}
+	s.broker = broker.New(c.Broker)
+	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
+		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.BodyMemory, CollectRecords: c.CollectRecords})
+	c.Cluster.FSM = s.machine.FSM()
+	c.Cluster.Report = s.report
+	c.Cluster.Clients = cluster.Addresses{Native: advertised(c.NativeAdvertise, s.nativeListener),
+		AMQP: c.AMQPAdvertise, HTTP: advertised(c.HTTPAdvertise, s.httpListener)}
+	if c.Cluster.Clients.AMQP == "" {
+		c.Cluster.Clients.AMQP = c.AMQPAddr
+	}
+	if s.node, err = cluster.Open(c.Cluster); err != nil {
+		return nil, err
+	}
+	s.broker.Attach(s.node, s.machine)
+	s.native = native.NewServer(s.broker, c.Logger)
+	s.web = s.newWeb()
+	return s, nil
+}
+
+func (s *Server) listen(what, address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	listen := func(a string) (net.Listener, error) { return net.Listen("tcp", a) }
+	if n := s.config.Cluster.Network; n != nil {
+		listen = n.Listen
+	}
+	l, err := listen(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s clients on %s: %w; choose another --%s-addr or stop what uses it", what, address, err, what)
+	}
+	return l, nil
+}
+
+func advertised(address string, l net.Listener) string {
+	if address == "" && l != nil {
+		return l.Addr().String()
+	}
+	return address
+}
+
+// report is this node's view of its state machine.
+func (s *Server) report() cluster.Report {
+	index, hash := s.machine.Hash()
+	return cluster.Report{AppliedIndex: index, StateHash: hash, HashIndex: index, ClusterID: s.machine.ClusterID()}
+}
+
+func (s *Server) stateFailed(err error) {
+	select {
+	case s.fatal <- err:
+	default:
+	}
+}
 
 // Run serves until the context ends (then it stops gracefully and returns nil) or the node fails (then it stops at
-// once and returns why; ExitCode says how the process should end).
-func (s *Server) Run(ctx context.Context) error { panic("not built yet") }
+// once and returns why; ExitCode says how the process should end). It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	serving, stop := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() { s.broker.Run(serving) })
+	if s.nativeListener != nil {
+		work.Go(func() { _ = s.native.Serve(s.nativeListener) })
+	}
+	if s.httpListener != nil {
+		work.Go(func() { _ = s.web.Serve(s.httpListener) })
+	}
+	err := s.wait(ctx)
+	within, cancel := context.WithTimeout(context.Background(), s.config.CloseWithin)
+	defer cancel()
+	if err != nil {
+		s.log.Error("this node cannot go on; it stops", "error", err)
+		cancel()
+	} else if s.node.Leadership().Local {
+		if transfer := s.node.TransferLeadership(within); transfer != nil && within.Err() == nil {
+			s.log.Info("leadership was not handed over", "reason", transfer)
+		}
+	}
+	s.closeListeners()
+	s.native.Close(within)
+	if s.web.Shutdown(within) != nil {
+		_ = s.web.Close()
+	}
+	stop()
+	closed := s.node.Close(within)
+	work.Wait()
+	s.machine.Close()
+	return errors.Join(err, closed)
+}
 
-// NativeAddr returns the address that the native listener is bound to.
-func (s *Server) NativeAddr() string { panic("not built yet") }
+func (s *Server) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.node.Failed():
+		return &failure{ExitDisk, s.node.Err()}
+	case err := <-s.fatal:
+		return &failure{ExitState, err}
+	}
+}
 
-// HTTPAddr returns the address that the HTTP listener is bound to.
-func (s *Server) HTTPAddr() string { panic("not built yet") }
+func (s *Server) closeListeners() {
+	for _, l := range []net.Listener{s.nativeListener, s.httpListener} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+}
+
+// NativeAddr returns the address that the native listener is bound to, "" without one.
+func (s *Server) NativeAddr() string { return advertised("", s.nativeListener) }
+
+// HTTPAddr returns the address that the HTTP listener is bound to, "" without one.
+func (s *Server) HTTPAddr() string { return advertised("", s.httpListener) }
+
+// Node returns the Raft node.
+func (s *Server) Node() *cluster.Node { return s.node }
+
+// Machine returns the state machine.
+func (s *Server) Machine() *fsm.Machine { return s.machine }
+
+// Broker returns the broker.
+func (s *Server) Broker() *broker.Broker { return s.broker }
 
 // ExitDisk is the exit status of a process whose disk hung or failed (rule 19); ExitState of one whose state
 // machine could not go on.
@@ -48,5 +215,23 @@ const (
 	ExitState = 70
 )
 
-// ExitCode returns the exit status that goes with an error of Run.
-func ExitCode(err error) int { panic("not built yet") }
+// failure is an error with the exit status that goes with it.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// ExitCode returns the exit status that goes with an error of Run: 0 for nil, 1 for one that has none of its own.
+func ExitCode(err error) int {
+	var f *failure
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &f):
+		return f.code
+	}
+	return 1
+}
