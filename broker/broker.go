@@ -120,36 +120,48 @@ func (b *Broker) Run(ctx context.Context) {
 			}
 			continue
 		}
-		b.lead(ctx, l)
+		if !b.lead(ctx, l) {
+			select { // the node may be handing leadership over
+			case <-change:
+			case <-time.After(leadAgain):
+			case <-ctx.Done():
+			}
+		}
 	}
 }
 
-// lead serves for one leadership until it ends.
-func (b *Broker) lead(ctx context.Context, at cluster.Leadership) {
+// lead serves for one leadership until it ends; false when it ended by itself though the node may still lead.
+func (b *Broker) lead(ctx context.Context, at cluster.Leadership) (whole bool) {
 	l := newLeadership(b, at.Term)
 	b.current.Store(l)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.run(ctx)
+		l.run()
 	}()
-	for {
-		change := b.node.LeadershipChanged()
-		if now := b.node.Leadership(); !now.Local || now.Term != at.Term {
-			break
-		}
-		select {
-		case <-change:
-			continue
-		case <-l.failed:
-		case <-ctx.Done():
-		}
-		break
-	}
+	whole = b.follow(ctx, at, l.failed)
 	l.close()
 	<-ended
 	b.current.CompareAndSwap(l, nil)
 	b.announce()
+	return whole
+}
+
+// follow returns when the leadership is over (true), or failed is closed (false).
+func (b *Broker) follow(ctx context.Context, at cluster.Leadership, failed <-chan struct{}) bool {
+	for {
+		change := b.node.LeadershipChanged()
+		if now := b.node.Leadership(); !now.Local || now.Term != at.Term {
+			return true
+		}
+		select {
+		case <-change:
+		case <-failed:
+			return false
+		case <-ctx.Done():
+			return true
+		}
+	}
 }
 
 // announce tells those who wait on Changed.

@@ -82,7 +82,7 @@ func (v *view) join(ctx context.Context, c *consumer, started func()) error {
 	started()
 	if !v.running {
 		v.running = true
-		v.leadership.work.Go(v.dispatch)
+		v.leadership.start(v.dispatch)
 	}
 	v.mu.Unlock()
 	v.leadership.broker.stats.consumers.Add(1)

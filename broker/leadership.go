@@ -67,7 +67,7 @@ func newLeadership(b *Broker, term uint64) *leadership {
 }
 
 // run starts the leadership and keeps house until it is closed.
-func (l *leadership) run(ctx context.Context) {
+func (l *leadership) run() {
 	l.work.Go(l.proposer.run)
 	l.work.Go(l.proposer.finish)
 	defer l.work.Wait()
@@ -212,6 +212,15 @@ func (l *leadership) close() {
 	}
 	for _, v := range views {
 		v.close(false)
+	}
+}
+
+// start runs a goroutine that ends with the leadership; it does nothing when that is over.
+func (l *leadership) start(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed { // then the proposer's goroutines run too, and nobody has stopped waiting
+		l.work.Go(f)
 	}
 }
 

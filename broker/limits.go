@@ -21,6 +21,7 @@ const (
 
 	leaseRetry     = 5 * time.Millisecond
 	bootsRetry     = 10 * time.Millisecond
+	leadAgain      = 50 * time.Millisecond // after a leadership failed within its term
 	verifyTimeout  = 5 * time.Second
 	upkeepInterval = time.Second
 )

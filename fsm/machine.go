@@ -26,7 +26,7 @@ type Result struct {
 type Applied struct {
 	Index   uint64
 	Term    uint64 // of the entry
-	Number  uint64 // of the batch in its leadership
+	Number  uint64 // of the batch in its leadership; 0 when that was another than the entry's (rule 1)
 	Results []Result
 	Grown   []uint64 // numbers of the queues that got messages, each once
 	Deleted []uint64 // numbers of the queues that are gone
@@ -164,6 +164,9 @@ func (m *Machine) Apply(index, term uint64, entry []byte) ([]Result, error) {
 	}
 	h, results, err := s.apply(index, term, entry, &m.hashes)
 	m.failed = err
+	if h.Term != term {
+		h.Number = 0 // of another leadership: nobody waits for it here
+	}
 	applied := Applied{Index: index, Term: term, Number: h.Number, Results: results, Grown: s.grown, Deleted: s.deleted, Suspect: s.suspect}
 	m.mu.Unlock()
 	if err == nil && m.options.Observer != nil {

@@ -69,7 +69,7 @@ func (n *connection) run() {
 		_ = n.conn.Close() // everything is written, or nothing can be: the reader ends too
 	})
 	greeted := n.greet()
-	n.server.greeted()
+	n.server.greeted(n)
 	if greeted {
 		n.work.Go(n.watch)
 		n.read()

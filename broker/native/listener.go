@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,7 +32,7 @@ type Server struct {
 
 	mu          sync.Mutex
 	connections map[*connection]struct{} // guarded by mu
-	ungreeted   int                      // guarded by mu
+	ungreeted   []*connection            // those that have not said hello, oldest first; guarded by mu
 	closed      bool                     // guarded by mu
 	work        sync.WaitGroup           // one for each connection
 }
@@ -63,20 +64,27 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) start(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.connections) >= maxConnections || s.ungreeted >= maxUngreeted {
+	if s.closed || len(s.connections) >= maxConnections {
 		s.broker.Rejected()
 		_ = c.Close()
 		return
 	}
+	if len(s.ungreeted) >= maxUngreeted { // whoever says nothing must not keep others out
+		s.broker.Rejected()
+		_ = s.ungreeted[0].conn.Close()
+		s.ungreeted = s.ungreeted[1:]
+	}
 	conn := newConnection(s, c)
 	s.connections[conn] = struct{}{}
-	s.ungreeted++
+	s.ungreeted = append(s.ungreeted, conn)
 	s.work.Go(conn.run)
 }
 
-func (s *Server) greeted() {
+func (s *Server) greeted(c *connection) {
 	s.mu.Lock()
-	s.ungreeted--
+	if i := slices.Index(s.ungreeted, c); i >= 0 {
+		s.ungreeted = slices.Delete(s.ungreeted, i, i+1)
+	}
 	s.mu.Unlock()
 }
 
