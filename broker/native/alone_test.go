@@ -81,18 +81,18 @@ func (a *alone) LeadershipChanged() <-chan struct{} {
 func (a *alone) self() cluster.Member {
 	return cluster.Member{NodeID: "n1", Server: "n1", Clients: cluster.Addresses{Native: a.address}}
 }
-func (a *alone) VerifyLeader(context.Context) error                                     { return nil }
-func (a *alone) LeaseValid() bool                                                       { return true }
-func (a *alone) Barrier(context.Context) error                                          { return nil }
-func (a *alone) Self() cluster.Member                                                   { return a.self() }
-func (a *alone) ClusterID() string                                                      { return "c1" }
-func (a *alone) Members() []cluster.Member                                              { return []cluster.Member{a.self()} }
-func (a *alone) Status(context.Context) []cluster.MemberStatus                          { return nil }
-func (a *alone) Boots() map[string][16]byte                                             { return map[string][16]byte{"n1": {1}} }
-func (a *alone) Voters() []string                                                       { return []string{"n1"} }
-func (a *alone) HandleStream(cluster.StreamKind, func(cluster.Member, net.Conn))        {}
-func (a *alone) TransferLeadership(context.Context) error                               { return nil }
-func (a *alone) Stats() cluster.Stats                                                   { return cluster.Stats{} }
+func (a *alone) VerifyLeader(context.Context) error                              { return nil }
+func (a *alone) LeaseValid() bool                                                { return true }
+func (a *alone) Barrier(context.Context) error                                   { return nil }
+func (a *alone) Self() cluster.Member                                            { return a.self() }
+func (a *alone) ClusterID() string                                               { return "c1" }
+func (a *alone) Members() []cluster.Member                                       { return []cluster.Member{a.self()} }
+func (a *alone) Status(context.Context) []cluster.MemberStatus                   { return nil }
+func (a *alone) Boots() map[string][16]byte                                      { return map[string][16]byte{"n1": {1}} }
+func (a *alone) Voters() []string                                                { return []string{"n1"} }
+func (a *alone) HandleStream(cluster.StreamKind, func(cluster.Member, net.Conn)) {}
+func (a *alone) TransferLeadership(context.Context) error                        { return nil }
+func (a *alone) Stats() cluster.Stats                                            { return cluster.Stats{} }
 func (a *alone) DialStream(context.Context, string, cluster.StreamKind) (net.Conn, error) {
 	return nil, cluster.ErrClosed
 }
