@@ -56,7 +56,7 @@ func (l *leadership) recordBoots() {
 // dropAbandoned deletes auto-delete queues that had a consumer under an earlier leader and got none since.
 func (l *leadership) dropAbandoned() {
 	m := l.broker.machine
-	before := m.Clock() - l.broker.config.AbandonedAfter.Milliseconds()
+	before := l.broker.clock.now() - l.broker.config.AbandonedAfter.Milliseconds()
 	for _, n := range m.AbandonedQueues(before, dropStep) {
 		l.send(fsm.DeleteUnused{Queue: n, Since: before})
 	}

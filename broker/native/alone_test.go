@@ -26,6 +26,7 @@ type alone struct {
 	index   uint64
 	changed chan struct{}
 	address string
+	boot    byte // of this process, as far as anybody can tell
 }
 
 func newAlone(m *fsm.Machine) *alone {
@@ -88,7 +89,7 @@ func (a *alone) Self() cluster.Member                                           
 func (a *alone) ClusterID() string                                               { return "c1" }
 func (a *alone) Members() []cluster.Member                                       { return []cluster.Member{a.self()} }
 func (a *alone) Status(context.Context) []cluster.MemberStatus                   { return nil }
-func (a *alone) Boots() map[string][16]byte                                      { return map[string][16]byte{"n1": {1}} }
+func (a *alone) Boots() map[string][16]byte                                      { return map[string][16]byte{"n1": {a.boot}} }
 func (a *alone) Voters() []string                                                { return []string{"n1"} }
 func (a *alone) HandleStream(cluster.StreamKind, func(cluster.Member, net.Conn)) {}
 func (a *alone) TransferLeadership(context.Context) error                        { return nil }
@@ -98,8 +99,10 @@ func (a *alone) DialStream(context.Context, string, cluster.StreamKind) (net.Con
 }
 
 // start runs a broker on such a node and returns the node and its address.
-func start(t testing.TB) *alone {
-	b := broker.New(broker.Config{})
+func start(t testing.TB) *alone { return startWith(t, broker.Config{}) }
+
+func startWith(t testing.TB, config broker.Config) *alone {
+	b := broker.New(config)
 	m := fsm.New(fsm.Options{Observer: b})
 	node := newAlone(m)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
