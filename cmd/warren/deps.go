@@ -19,5 +19,3 @@ import (
 	_ "golang.org/x/sys/unix"
 	_ "pgregory.net/rapid"
 )
-
-func main() {}

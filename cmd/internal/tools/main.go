@@ -1,0 +1,128 @@
+// Package tools is Warren's command line: each command of the one binary, thin over the client and the server.
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Version is the program's version, set at build time with -ldflags "-X …tools.Version=…".
+var Version = ""
+
+// Streams are the program's standard streams.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+type commands struct {
+	Serve   serve   `cmd:"" help:"Run a node."`
+	Cluster cluster `cmd:"" help:"See the state of the cluster."`
+	Declare declare `cmd:"" help:"Create an exchange, a queue or a virtual host; an equal one may be there already."`
+	Delete  remove  `cmd:"" help:"Delete an exchange, a queue or a virtual host."`
+	Bind    bind    `cmd:"" help:"Bind a queue (or an exchange) to an exchange."`
+	Unbind  unbind  `cmd:"" help:"Remove a binding."`
+	Publish publish `cmd:"" help:"Publish messages; ends with success only when all are confirmed."`
+	Consume consume `cmd:"" help:"Print the messages of a queue as they come, and acknowledge them."`
+	Get     get     `cmd:"" help:"Take one message of a queue."`
+	Purge   purge   `cmd:"" help:"Remove the ready messages of a queue."`
+	List    list    `cmd:"" help:"List what there is."`
+	Health  health  `cmd:"" help:"Ask a node over HTTP whether it is ready."`
+	Show    version `cmd:"" name:"version" help:"Print the version."`
+}
+
+// exit carries a status out of Kong, which wants to end the process.
+type exit int
+
+// Main runs the command line and returns the exit status: 0 for success, 1 for failure, 2 for a wrong command line.
+func Main(args []string, std Streams) (status int) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case exit:
+			status = int(r)
+		default:
+			panic(r)
+		}
+	}()
+	var c commands
+	parser, err := kong.New(&c, kong.Name("warren"), kong.Description("A replicated message broker, and its tools."),
+		kong.Writers(std.Out, std.Err), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Bind(std))
+	if err != nil {
+		fmt.Fprintln(std.Err, "warren:", err)
+		return 2
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(std.Err, "warren: %s (see warren --help)\n", oneLine(err))
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	command.BindTo(ctx, (*context.Context)(nil))
+	err = command.Run()
+	var code coded
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		fmt.Fprintln(std.Err, "warren:", code.err)
+		return code.status
+	}
+	fmt.Fprintln(std.Err, "warren:", oneLine(err))
+	return 1
+}
+
+// coded is an error with an exit status of its own. It may have several lines.
+type coded struct {
+	status int
+	err    error
+}
+
+func (c coded) Error() string { return c.err.Error() }
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// versionText is what version and nodes tell.
+func versionText() string {
+	if Version != "" {
+		return Version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	text := "devel"
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			text += "-" + s.Value[:12]
+		}
+		if s.Key == "vcs.modified" && s.Value == "true" {
+			text += "-changed"
+		}
+	}
+	return text
+}
+
+type version struct{}
+
+// Run prints the version.
+func (version) Run(std Streams) error {
+	_, err := fmt.Fprintln(std.Out, "warren", versionText())
+	return err
+}
