@@ -110,7 +110,7 @@ func (s *state) applyDeleteVhost(c *DeleteVhost) Result {
 	if v == nil {
 		return refuse(NotFound, "no virtual host '%s'", c.Name)
 	}
-	for _, q := range v.queues {
+	for _, q := range sortedQueues(v.queues) {
 		s.deleteQueue(q)
 	}
 	for _, e := range v.exchanges {
@@ -130,6 +130,9 @@ func (s *state) insertExchange(e *exchange) {
 		}
 	}
 	e.vhost.exchanges[e.name] = e
+	if !e.durable {
+		e.transient = s.drop.exchanges.PushBack(e)
+	}
 	s.exchanges++
 	e.hash = e.digest()
 	s.sum += e.hash
@@ -232,6 +235,9 @@ func (s *state) deleteExchange(e *exchange) {
 	}
 	e.gone = true
 	delete(e.vhost.exchanges, e.name)
+	if !e.durable {
+		s.drop.exchanges.Remove(e.transient)
+	}
 	s.exchanges--
 	s.sum -= e.hash
 	for len(e.from) > 0 {

@@ -14,6 +14,8 @@ func (s *state) insertQueue(q *queue) {
 	}
 	q.vhost.queues[q.name] = q
 	s.queues[q.number] = q
+	q.inAll = s.byNumber.PushBack(q)
+	s.drop.addQueue(q)
 	if q.exclusive {
 		s.session(q.owner).queues[q.number] = q
 	}
@@ -86,6 +88,8 @@ func (s *state) deleteQueue(q *queue) {
 	q.gone = true
 	delete(q.vhost.queues, q.name)
 	delete(s.queues, q.number)
+	s.byNumber.Remove(q.inAll)
+	s.drop.removeQueue(q)
 	if q.exclusive {
 		delete(s.session(q.owner).queues, q.number)
 		s.forget(q.owner)
@@ -138,7 +142,7 @@ func (s *state) applyMark(c *Mark) Result {
 }
 
 // sortedQueues returns the queues of a map ascending by number.
-func sortedQueues(m map[uint64]*queue) []*queue {
+func sortedQueues[K comparable](m map[K]*queue) []*queue {
 	list := make([]*queue, 0, len(m))
 	for _, q := range m {
 		list = append(list, q)

@@ -1,5 +1,7 @@
 package fsm
 
+import "container/list"
+
 // state is everything that the log entries up to one index have made, and the indexes to find it. Only fields that
 // are commented as derived or scratch are not replicated: all others are part of the state hash and of snapshots.
 // It belongs to the machine's lock.
@@ -20,6 +22,8 @@ type state struct {
 	vhosts      map[uint64]*vhost
 	vhostNames  map[string]*vhost
 	queues      map[uint64]*queue
+	byNumber    numbered // the queues
+	drop        droppable
 	sessions    map[Session]*session
 	uploads     int    // unfinished uploads
 	uploadBytes uint64 // received by them
@@ -79,8 +83,9 @@ type exchange struct {
 	from      bindingList // bindings of which it is the source
 	into      bindingList // bindings of which it is the destination
 	direct    map[string]*bindingList
-	topic     *topicNode // root, nil unless a topic exchange with bindings
-	visited   uint64     // scratch: the last routing that came by
+	topic     *topicNode    // root, nil unless a topic exchange with bindings
+	visited   uint64        // scratch: the last routing that came by
+	transient *list.Element // its place in state.drop, unless durable
 	gone      bool
 	hash      uint64 // its part of state.sum
 }
@@ -109,6 +114,9 @@ type queue struct {
 	hash         uint64 // its part of state.sum
 	counted      uint64 // its part of state.messages and state.bytes
 	countedBytes uint64
+	inAll        *list.Element // its places in state.byNumber
+	inTransient  *list.Element // and in state.drop
+	inExclusive  *list.Element
 	visited      uint64 // scratch: the last routing that reached it
 	touched      bool   // it is in state.touched
 	grown        bool   // it is in state.grown
