@@ -39,7 +39,10 @@ func (l *entryLog) apply(commands ...Command) []Result {
 }
 
 // checkHash compares the incremental sums with ones made from scratch.
-func checkHash(t testing.TB, m *Machine) {
+func checkHash(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, m *Machine) {
 	t.Helper()
 	s := m.state
 	var sum, count, bytes uint64

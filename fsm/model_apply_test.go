@@ -1,0 +1,354 @@
+package fsm
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// apply applies a command that does not break a bound.
+func (m *model) apply(c Command) Result {
+	switch c := c.(type) {
+	case *PutVhost:
+		if only(m.vhosts, func(v *modelVhost) bool { return v.name == c.Name }) != nil {
+			return Result{}
+		}
+		m.putVhost(c.Name)
+		return Result{Created: true}
+	case *DeleteVhost:
+		v := only(m.vhosts, func(v *modelVhost) bool { return v.name == c.Name })
+		if v == nil {
+			return Result{Code: NotFound}
+		}
+		for _, q := range slices.Clone(m.queues) {
+			if q.vhost == v {
+				m.removeQueue(q)
+			}
+		}
+		for _, e := range slices.Clone(m.exchanges) {
+			if e.vhost == v {
+				m.removeExchange(e)
+			}
+		}
+		m.vhosts = slices.DeleteFunc(m.vhosts, func(x *modelVhost) bool { return x == v })
+	case *PutExchange:
+		return m.putExchange(c)
+	case *DeleteExchange:
+		v := m.vhost(c.Vhost)
+		switch {
+		case v == nil:
+			return Result{Code: NotFound}
+		case c.Name == "" || strings.HasPrefix(c.Name, "amq."):
+			return Result{Code: AccessRefused}
+		}
+		e := m.exchange(v, c.Name)
+		if e == nil {
+			return Result{}
+		}
+		if c.IfUnused && slices.ContainsFunc(m.bindings, func(b *modelBinding) bool { return b.source == e }) {
+			return Result{Code: PreconditionFailed}
+		}
+		m.removeExchange(e)
+	case *PutQueue:
+		return m.putQueue(c)
+	case *DeleteQueue:
+		v := m.vhost(c.Vhost)
+		if v == nil {
+			return Result{Code: NotFound}
+		}
+		q := m.queue(v, c.Name)
+		if q == nil || c.Number != 0 && c.Number != q.number {
+			return Result{}
+		}
+		if q.exclusive && q.owner != c.Session {
+			return Result{Code: ResourceLocked}
+		}
+		ready := uint64(0)
+		for _, x := range q.live {
+			if !inRuns(c.Held, x.Sequence) {
+				ready++
+			}
+		}
+		if c.IfEmpty && ready > 0 {
+			return Result{Code: PreconditionFailed}
+		}
+		m.removeQueue(q)
+		return Result{Messages: ready}
+	case *PutBinding:
+		b, code := m.ends(c)
+		if code != OK {
+			return Result{Code: code}
+		}
+		if b.queue != nil && b.queue.exclusive && b.queue.owner != c.Session {
+			return Result{Code: ResourceLocked}
+		}
+		if b.source.kind == headers && bytes.Contains(c.Arguments, []byte("neither")) {
+			return Result{Code: PreconditionFailed}
+		}
+		if m.binding(b) != nil {
+			return Result{}
+		}
+		m.bindings = append(m.bindings, b)
+		return Result{Created: true}
+	case *DeleteBinding:
+		b, code := m.ends((*PutBinding)(c))
+		if code == NotFound {
+			return Result{}
+		} else if code != OK {
+			return Result{Code: code}
+		}
+		if b = m.binding(b); b != nil {
+			m.without(b)
+		}
+	case *Purge:
+		q := m.numbered(c.Queue)
+		if q == nil {
+			return Result{Code: NotFound}
+		}
+		return Result{Messages: q.removeIf(func(x *modelMessage) bool { return !inRuns(c.Held, x.Sequence) })}
+	case *Publish:
+		return m.publish(c)
+	case *Settle:
+		return m.settle(c)
+	case *Transaction:
+		return m.transaction(c)
+	default:
+		return m.applyLife(c)
+	}
+	return Result{}
+}
+
+func (m *model) putExchange(c *PutExchange) Result {
+	v := m.vhost(c.Vhost)
+	switch {
+	case v == nil:
+		return Result{Code: NotFound}
+	case !slices.Contains([]string{direct, fanout, topic, headers}, c.Type):
+		return Result{Code: CommandInvalid}
+	case c.Name == "":
+		return Result{Code: AccessRefused}
+	}
+	alternate := ""
+	if fields, _ := parseTable(c.Arguments, nil); len(fields) > 0 {
+		alternate = string(fields[0].value)
+	}
+	if e := m.exchange(v, c.Name); e != nil {
+		if e.kind != c.Type || e.durable != c.Durable || e.autoDelete != c.AutoDelete || e.internal != c.Internal || e.alternate != alternate {
+			return Result{Code: PreconditionFailed}
+		}
+		return Result{}
+	}
+	if strings.HasPrefix(c.Name, "amq.") {
+		return Result{Code: AccessRefused}
+	}
+	m.exchanges = append(m.exchanges, &modelExchange{number: m.next(), vhost: v, name: c.Name, kind: c.Type, alternate: alternate, durable: c.Durable,
+		autoDelete: c.AutoDelete, internal: c.Internal, arguments: c.Arguments})
+	return Result{Created: true}
+}
+
+func (m *model) putQueue(c *PutQueue) Result {
+	v := m.vhost(c.Vhost)
+	if v == nil {
+		return Result{Code: NotFound}
+	}
+	quorum := bytes.Contains(c.Arguments, []byte("quorum"))
+	if q := m.queue(v, c.Name); q != nil {
+		switch {
+		case q.exclusive != c.Exclusive || q.exclusive && q.owner != c.Owner:
+			return Result{Code: ResourceLocked}
+		case !q.exclusive && q.durable != c.Durable || q.autoDelete != c.AutoDelete || q.keepAll != quorum:
+			return Result{Code: PreconditionFailed}
+		}
+		return Result{Queue: q.number, Messages: uint64(len(q.live))}
+	}
+	if quorum && (!c.Durable || c.Exclusive || c.AutoDelete) {
+		return Result{Code: PreconditionFailed}
+	}
+	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
+		keepAll: quorum, arguments: c.Arguments, since: m.clock}
+	if c.Exclusive {
+		q.owner = c.Owner
+	}
+	m.queues = append(m.queues, q)
+	return Result{Queue: q.number, Created: true}
+}
+
+func (m *model) ends(c *PutBinding) (*modelBinding, Code) {
+	v := m.vhost(c.Vhost)
+	if v == nil {
+		return nil, NotFound
+	}
+	if c.Source == "" || c.Kind == ToExchange && c.Destination == "" {
+		return nil, AccessRefused
+	}
+	b := &modelBinding{source: m.exchange(v, c.Source), key: c.Key, arguments: c.Arguments}
+	if c.Kind == ToExchange {
+		b.exchange = m.exchange(v, c.Destination)
+	} else {
+		b.queue = m.queue(v, c.Destination)
+	}
+	if b.source == nil || b.queue == nil && b.exchange == nil {
+		return nil, NotFound
+	}
+	return b, OK
+}
+
+func (m *model) binding(b *modelBinding) *modelBinding {
+	return only(m.bindings, func(o *modelBinding) bool {
+		return o.source == b.source && o.exchange == b.exchange && o.queue == b.queue && o.key == b.key && bytes.Equal(o.arguments, b.arguments)
+	})
+}
+
+func (m *model) applyLife(c Command) Result {
+	switch c := c.(type) {
+	case *ClientGone:
+		for _, q := range slices.Clone(m.queues) {
+			if q.exclusive && q.owner == c.Session {
+				m.removeQueue(q)
+			}
+		}
+		for key := range m.uploads {
+			if key.session == c.Session {
+				m.dropUpload(key)
+			}
+		}
+	case *LeaderStarted:
+		m.leader, m.cursor = c.Leader, dropCursor{}
+		clear(m.uploads)
+		clear(m.totals)
+		for _, q := range m.queues {
+			q.suspicion = min(q.mark, q.last)
+			q.mark = q.suspicion
+			if q.inUse {
+				q.inUse, q.since = false, m.clock
+			}
+		}
+		m.recordBoots(c.Boots)
+	case *MemberBoots:
+		m.recordBoots(c.Boots)
+	case *DropExclusive:
+		var earlier []*modelQueue
+		for _, q := range m.queues {
+			if q.exclusive && q.owner.Term < m.term {
+				earlier = append(earlier, q)
+			}
+		}
+		slices.SortStableFunc(earlier, func(a, b *modelQueue) int { return cmp.Compare(a.owner.Term, b.owner.Term) })
+		n := min(len(earlier), int(c.Limit))
+		for _, q := range earlier[:n] {
+			m.removeQueue(q)
+		}
+		return Result{Messages: uint64(len(earlier) - n)}
+	case *DropTransient:
+		return m.dropTransient(int(c.Limit))
+	case *ConsumerPresence:
+		q := m.numbered(c.Queue)
+		switch {
+		case q == nil:
+		case c.Present:
+			q.had, q.inUse, q.since = true, true, 0
+		default:
+			if q.inUse {
+				q.inUse, q.since = false, m.clock
+			}
+			if q.autoDelete && q.had {
+				m.removeQueue(q)
+			}
+		}
+	case *DeleteUnused:
+		if q := m.numbered(c.Queue); q != nil && !q.inUse && q.since <= c.Since {
+			m.removeQueue(q)
+			return Result{Messages: uint64(len(q.live))}
+		}
+	case *BodyPart:
+		key := modelUpload{c.Session, c.Upload}
+		have, there := m.uploads[key]
+		if c.Upload == 0 || len(c.Bytes) == 0 || c.Offset != uint64(len(have)) || there && m.totals[key] != c.Total || c.Offset+uint64(len(c.Bytes)) > c.Total {
+			m.dropUpload(key)
+			return Result{Code: PreconditionFailed}
+		}
+		m.uploads[key], m.totals[key] = append(bytes.Clone(have), c.Bytes...), c.Total
+	case *DropUpload:
+		m.dropUpload(modelUpload{c.Session, c.Upload})
+	case *Mark:
+		if q := m.numbered(c.Queue); q != nil {
+			q.mark = max(q.mark, c.Upto)
+		}
+	case *FoundCluster:
+		if m.cluster == "" {
+			m.cluster = c.ID
+		}
+	}
+	return Result{}
+}
+
+func (m *model) recordBoots(boots []MemberBoot) {
+	for _, b := range boots {
+		m.boots = append(slices.DeleteFunc(m.boots, func(o MemberBoot) bool { return o.Server == b.Server }), b)
+	}
+}
+
+func (m *model) dropTransient(limit int) Result {
+	for limit > 0 {
+		q := only(m.queues, func(q *modelQueue) bool { return !q.durable })
+		if q == nil {
+			break
+		}
+		m.removeQueue(q)
+		limit--
+	}
+	for limit > 0 {
+		e := only(m.exchanges, func(e *modelExchange) bool { return !e.durable })
+		if e == nil {
+			break
+		}
+		m.removeExchange(e)
+		limit--
+	}
+	remain := 0
+	for _, q := range m.queues {
+		if !q.durable {
+			remain++
+		}
+	}
+	for _, e := range m.exchanges {
+		if !e.durable {
+			remain++
+		}
+	}
+	if remain > 0 || limit == 0 {
+		return Result{Messages: uint64(max(remain, 1))}
+	}
+	looks := limit * dropLooks
+	for _, q := range m.queues {
+		if q.number < m.cursor.queue {
+			continue
+		}
+		if looks == 0 {
+			return Result{Messages: 1}
+		}
+		looks--
+		if q.number > m.cursor.queue {
+			m.cursor = dropCursor{queue: q.number}
+		}
+		if q.keepAll {
+			continue
+		}
+		for _, x := range slices.Clone(q.live) {
+			if x.Sequence < m.cursor.sequence {
+				continue
+			}
+			if limit == 0 || looks == 0 {
+				return Result{Messages: 1}
+			}
+			looks--
+			m.cursor.sequence = x.Sequence + 1
+			if x.transient {
+				q.removeIf(func(y *modelMessage) bool { return y.Sequence == x.Sequence })
+				limit--
+			}
+		}
+	}
+	return Result{}
+}

@@ -1,0 +1,390 @@
+package fsm
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// model is the machine in plain slices and maps: slow, and plain enough to be read as its specification.
+type model struct {
+	index, position uint64
+	term            uint64
+	clock           int64
+	cluster, leader string
+	number          uint64
+	vhosts          []*modelVhost
+	exchanges       []*modelExchange // ascending by number
+	queues          []*modelQueue    // ascending by number
+	bindings        []*modelBinding
+	producers       map[string]*modelProducer
+	uploads         map[modelUpload][]byte
+	totals          map[modelUpload]uint64
+	boots           []MemberBoot
+	cursor          dropCursor
+	counters        counters
+	grown, deleted  map[uint64]bool
+}
+
+type modelVhost struct {
+	number uint64
+	name   string
+}
+
+type modelExchange struct {
+	number                        uint64
+	vhost                         *modelVhost
+	name, kind, alternate         string
+	durable, autoDelete, internal bool
+	arguments                     []byte
+}
+
+type modelQueue struct {
+	number                                  uint64
+	vhost                                   *modelVhost
+	name                                    string
+	durable, exclusive, autoDelete, keepAll bool
+	arguments                               []byte
+	owner                                   Session
+	mark, suspicion, last                   uint64
+	had, inUse                              bool
+	since                                   int64
+	live                                    []modelMessage
+}
+
+type modelMessage struct {
+	Message
+	transient bool
+}
+
+type modelBinding struct {
+	source    *modelExchange
+	exchange  *modelExchange
+	queue     *modelQueue
+	key       string
+	arguments []byte
+}
+
+type modelProducer struct {
+	highest uint64
+	seen    map[uint64]uint32
+	used    int64
+}
+
+type modelUpload struct {
+	session Session
+	number  uint64
+}
+
+func newModel() *model {
+	m := &model{producers: map[string]*modelProducer{}, uploads: map[modelUpload][]byte{}, totals: map[modelUpload]uint64{}}
+	m.putVhost("/")
+	return m
+}
+
+func (m *model) next() uint64 { m.number++; return m.number }
+
+func (m *model) putVhost(name string) {
+	v := &modelVhost{m.next(), name}
+	m.vhosts = append(m.vhosts, v)
+	for _, e := range [][2]string{{"", "direct"}, {"amq.direct", "direct"}, {"amq.fanout", "fanout"}, {"amq.headers", "headers"},
+		{"amq.match", "headers"}, {"amq.rabbitmq.trace", "topic"}, {"amq.topic", "topic"}} {
+		m.exchanges = append(m.exchanges, &modelExchange{number: m.next(), vhost: v, name: e[0], kind: e[1], durable: true, internal: strings.HasSuffix(e[0], "trace")})
+	}
+}
+
+// only returns the one that fits, or nil.
+func only[T any](list []*T, fits func(*T) bool) *T {
+	if i := slices.IndexFunc(list, fits); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+func (m *model) vhost(number uint64) *modelVhost {
+	return only(m.vhosts, func(v *modelVhost) bool { return v.number == number })
+}
+
+func (m *model) exchange(v *modelVhost, name string) *modelExchange {
+	return only(m.exchanges, func(e *modelExchange) bool { return e.vhost == v && e.name == name })
+}
+
+func (m *model) queue(v *modelVhost, name string) *modelQueue {
+	return only(m.queues, func(q *modelQueue) bool { return q.vhost == v && q.name == name })
+}
+
+func (m *model) numbered(number uint64) *modelQueue {
+	return only(m.queues, func(q *modelQueue) bool { return q.number == number })
+}
+
+func (m *model) without(b *modelBinding) {
+	i := slices.Index(m.bindings, b)
+	if i < 0 {
+		return
+	}
+	m.bindings = slices.Delete(m.bindings, i, i+1)
+	if b.source.autoDelete && !slices.ContainsFunc(m.bindings, func(o *modelBinding) bool { return o.source == b.source }) {
+		m.removeExchange(b.source)
+	}
+}
+
+func (m *model) removeExchange(e *modelExchange) {
+	i := slices.Index(m.exchanges, e)
+	if i < 0 {
+		return
+	}
+	m.exchanges = slices.Delete(m.exchanges, i, i+1)
+	for _, b := range slices.Clone(m.bindings) {
+		if b.source == e || b.exchange == e {
+			m.without(b)
+		}
+	}
+}
+
+func (m *model) removeQueue(q *modelQueue) {
+	i := slices.Index(m.queues, q)
+	m.queues = slices.Delete(m.queues, i, i+1)
+	m.deleted[q.number] = true
+	for _, b := range slices.Clone(m.bindings) {
+		if b.queue == q {
+			m.without(b)
+		}
+	}
+}
+
+// modelTopic is the definition of a topic match.
+func modelTopic(pattern, key []string) bool {
+	switch {
+	case len(pattern) == 0:
+		return len(key) == 0
+	case pattern[0] == "#":
+		return modelTopic(pattern[1:], key) || len(key) > 0 && modelTopic(pattern, key[1:])
+	case len(key) == 0:
+		return false
+	}
+	return (pattern[0] == "*" || pattern[0] == key[0]) && modelTopic(pattern[1:], key[1:])
+}
+
+func modelWords(key string) []string {
+	if key == "" {
+		return nil
+	}
+	return strings.Split(key, ".")
+}
+
+// modelHeaders matches tables whose values are all strings.
+func modelHeaders(arguments, properties []byte) bool {
+	want, _ := parseTable(arguments, nil)
+	have := map[string]string{}
+	for _, f := range messageHeaders(properties, nil) {
+		have[f.name] = string(f.value)
+	}
+	mode := "all"
+	for _, f := range want {
+		if f.name == "x-match" {
+			mode = string(f.value)
+		}
+	}
+	matched, asked := 0, 0
+	for _, f := range want {
+		if f.name == "x-match" || strings.HasPrefix(f.name, "x-") && !strings.HasSuffix(mode, "-with-x") {
+			continue
+		}
+		asked++
+		if v, ok := have[f.name]; ok && (f.tag == 'V' || v == string(f.value)) {
+			matched++
+		}
+	}
+	if strings.HasPrefix(mode, "any") {
+		return matched > 0
+	}
+	return matched == asked
+}
+
+func (m *model) matches(b *modelBinding, p *Publish) bool {
+	switch b.source.kind {
+	case direct:
+		return b.key == p.RoutingKey
+	case topic:
+		return modelTopic(modelWords(b.key), modelWords(p.RoutingKey))
+	case headers:
+		return modelHeaders(b.arguments, p.Properties)
+	}
+	return true
+}
+
+// route follows all ways from an exchange.
+func (m *model) route(e *modelExchange, p *Publish, seen map[*modelExchange]bool, reached map[*modelQueue]bool) {
+	if e == nil || seen[e] {
+		return
+	}
+	seen[e] = true
+	found := false
+	if e.name == "" {
+		if q := m.queue(e.vhost, p.RoutingKey); q != nil {
+			reached[q], found = true, true
+		}
+	}
+	for _, b := range m.bindings {
+		if b.source == e && m.matches(b, p) {
+			found = true
+			if b.queue != nil {
+				reached[b.queue] = true
+			} else {
+				m.route(b.exchange, p, seen, reached)
+			}
+		}
+	}
+	if !found && e.alternate != "" {
+		m.route(m.exchange(e.vhost, e.alternate), p, seen, reached)
+	}
+}
+
+// refused says whether and how a publish is refused; highest overrides the producer's.
+func (m *model) refused(p *Publish, highest uint64) Code {
+	v := m.vhost(p.Vhost)
+	if v == nil {
+		return NotFound
+	}
+	e := m.exchange(v, p.Exchange)
+	switch {
+	case e == nil:
+		return NotFound
+	case e.internal:
+		return AccessRefused
+	case len(p.Producer) > 0 && highest >= ProducerWindow && p.Sequence < highest-ProducerWindow:
+		return SequenceTooOld
+	}
+	if p.Upload != 0 {
+		key := modelUpload{p.Session, p.Upload}
+		if body, ok := m.uploads[key]; !ok || uint64(len(body)) != m.totals[key] {
+			return PreconditionFailed
+		}
+	}
+	return OK
+}
+
+func (m *model) publish(p *Publish) Result {
+	key := modelUpload{p.Session, p.Upload}
+	upload := m.uploads[key]
+	if p.Upload != 0 {
+		defer m.dropUpload(key)
+	}
+	known := m.producers[string(p.Producer)]
+	var highest uint64
+	if known != nil {
+		highest = known.highest
+		old := highest >= ProducerWindow && p.Sequence < highest-ProducerWindow
+		if routed, ok := known.seen[p.Sequence]; ok && !old {
+			known.used = m.clock
+			m.counters.duplicates++
+			return Result{Duplicate: true, Routed: routed}
+		}
+	}
+	if code := m.refused(p, highest); code != OK {
+		return Result{Code: code}
+	}
+	reached := map[*modelQueue]bool{}
+	m.route(m.exchange(m.vhost(p.Vhost), p.Exchange), p, map[*modelExchange]bool{}, reached)
+	body := p.Body
+	if p.Upload != 0 {
+		body = upload
+	}
+	mode := byte(0)
+	if _, d, ok := headersAndMode(p.Properties); ok {
+		mode = d
+	}
+	for q := range reached {
+		q.last++
+		q.live = append(q.live, modelMessage{Message{Sequence: q.last, Exchange: strings.Clone(p.Exchange), RoutingKey: strings.Clone(p.RoutingKey),
+			Properties: bytes.Clone(p.Properties), Body: bytes.Clone(body), ID: [2]uint64{m.index, m.position}}, mode != 2 && !q.keepAll})
+		m.grown[q.number] = true
+	}
+	m.position++
+	m.counters.published++
+	m.counters.routed += uint64(len(reached))
+	if len(p.Producer) > 0 {
+		if known == nil {
+			known = &modelProducer{seen: map[uint64]uint32{}}
+			m.producers[string(p.Producer)] = known
+		}
+		known.seen[p.Sequence] = uint32(len(reached))
+		known.highest, known.used = max(known.highest, p.Sequence), m.clock
+	}
+	return Result{Routed: uint32(len(reached))}
+}
+
+func (m *model) dropUpload(key modelUpload) {
+	delete(m.uploads, key)
+	delete(m.totals, key)
+}
+
+func inRuns(runs []Run, sequence uint64) bool {
+	return slices.ContainsFunc(runs, func(r Run) bool { return r.From <= sequence && sequence <= r.To })
+}
+
+// removeIf removes messages and says how many.
+func (q *modelQueue) removeIf(f func(*modelMessage) bool) uint64 {
+	before := len(q.live)
+	q.live = slices.DeleteFunc(q.live, func(x modelMessage) bool { return f(&x) })
+	return uint64(before - len(q.live))
+}
+
+func (m *model) settle(c *Settle) Result {
+	q := m.numbered(c.Queue)
+	if q == nil {
+		return Result{}
+	}
+	var n uint64
+	switch c.Kind {
+	case Acknowledge:
+		n = q.removeIf(func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) })
+		m.counters.acknowledged += n
+	case Reject:
+		n = q.removeIf(func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) })
+		m.counters.rejected += n
+	case Return:
+		for i := range q.live {
+			if inRuns(c.Runs, q.live[i].Sequence) {
+				q.live[i].DeliveryCount++
+				n++
+			}
+		}
+		m.counters.returned += n
+	}
+	return Result{Messages: n}
+}
+
+func (m *model) transaction(c *Transaction) Result {
+	highest := map[string]uint64{}
+	used := map[modelUpload]bool{}
+	for id, p := range m.producers {
+		highest[id] = p.highest
+	}
+	for _, o := range c.Operations {
+		p, ok := o.(*Publish)
+		if !ok {
+			continue
+		}
+		code := m.refused(p, highest[string(p.Producer)])
+		key := modelUpload{p.Session, p.Upload}
+		if p.Upload != 0 && used[key] {
+			code = PreconditionFailed
+		}
+		used[key] = true
+		if code != OK {
+			for _, o := range c.Operations {
+				if p, ok := o.(*Publish); ok {
+					m.dropUpload(modelUpload{p.Session, p.Upload})
+				}
+			}
+			return Result{Code: code}
+		}
+		highest[string(p.Producer)] = max(highest[string(p.Producer)], p.Sequence)
+	}
+	r := Result{}
+	for _, o := range c.Operations {
+		r.Parts = append(r.Parts, m.apply(o))
+	}
+	return r
+}
