@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,6 +20,8 @@ type Config struct {
 	NodeID  string // stable name of the node; "" takes the one on disk, or makes one
 	DataDir string
 	Version string // of the program, shown to operators
+	// Commands is the highest command version that the state machine understands; gossiped.
+	Commands uint16
 
 	RaftAddr        string // listens here, "127.0.0.1:5680"
 	RaftAdvertise   string // others dial here; "" is the listener's address
@@ -90,6 +95,82 @@ type Member struct {
 	Version   string
 	// Commands is the highest command version it understands.
 	Commands uint16
+	Empty    bool   // it has no Raft state yet and waits to be taken in
+	Boots    uint64 // how often its data directory was started; the higher of two reports is the newer
 	// Voter and Leader are Raft's view, false in gossip.
 	Voter, Leader bool
+}
+
+// Defaults of Config.
+const (
+	DefaultRaftAddr      = "127.0.0.1:5680"
+	DefaultGossipAddr    = "127.0.0.1:5690"
+	DefaultSegmentBytes  = 64 << 20
+	DefaultSnapshotBytes = 64 << 20
+	DefaultSnapshotAge   = time.Hour
+)
+
+// FastTiming replaces a vanished leader in about half a second, on machines that are never busy for long.
+var FastTiming = Timing{200 * time.Millisecond, 200 * time.Millisecond, 180 * time.Millisecond}
+
+var nodeIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// withDefaults fills in what was left out and returns all problems at once.
+func (c Config) withDefaults() (Config, error) {
+	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if c.NodeID != "" && !nodeIDs.MatchString(c.NodeID) {
+		wrong("node id %q: use 1 to 63 letters, digits, '.', '_' or '-', beginning with a letter or digit", c.NodeID)
+	}
+	if c.DataDir == "" {
+		wrong("no data directory given")
+	}
+	if c.FSM == nil {
+		wrong("no state machine given")
+	}
+	if c.BootstrapExpect < 0 || c.BootstrapExpect > 9 {
+		wrong("bootstrap-expect %d: use 1, 3, 5, 7 or 9", c.BootstrapExpect)
+	}
+	if c.LogStore != "" && c.LogStore != "segments" && c.LogStore != "bolt" {
+		wrong("log store %q: use \"segments\" or \"bolt\"", c.LogStore)
+	}
+	def := func(v *string, d string) {
+		if *v == "" {
+			*v = d
+		}
+	}
+	def(&c.RaftAddr, DefaultRaftAddr)
+	def(&c.GossipAddr, DefaultGossipAddr)
+	def(&c.LogStore, "segments")
+	if c.SegmentBytes <= 0 {
+		c.SegmentBytes = DefaultSegmentBytes
+	}
+	if c.SnapshotBytes <= 0 {
+		c.SnapshotBytes = DefaultSnapshotBytes
+	}
+	if c.SnapshotAge <= 0 {
+		c.SnapshotAge = DefaultSnapshotAge
+	}
+	if c.Timing.Heartbeat == 0 {
+		c.Timing.Heartbeat = 500 * time.Millisecond
+	}
+	if c.Timing.Election == 0 {
+		c.Timing.Election = c.Timing.Heartbeat
+	}
+	if c.Timing.Lease == 0 {
+		c.Timing.Lease = c.Timing.Heartbeat * 4 / 5
+	}
+	if t := c.Timing; t.Lease > t.Heartbeat || t.Election < t.Heartbeat || t.Lease < 5*time.Millisecond {
+		wrong("timing %v/%v/%v: the lease must be at least 5ms and not exceed the heartbeat, nor the heartbeat the election", t.Heartbeat, t.Election, t.Lease)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Files == nil {
+		c.Files = vfs.OS{}
+	}
+	if c.Network == nil {
+		c.Network = tcp{}
+	}
+	return c, errors.Join(problems...)
 }

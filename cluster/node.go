@@ -4,9 +4,16 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"net"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // Errors a caller can compare with errors.Is.
@@ -21,121 +28,301 @@ var (
 	ErrClosed = errors.New("the node is shut down")
 )
 
-// Node is one member of the cluster. All methods are safe for concurrent use.
-type Node struct{}
+// StreamKind says what a connection to the Raft port is for. Kinds from 16 on are the application's; below are the
+// node's own.
+type StreamKind uint8
 
-// Leadership is who leads in which term, as this node knows it. A leadership is (node, term): the same node
-// leading again in a later term is another leadership (rule 1).
-type Leadership struct {
-	Term   uint64
-	Local  bool   // this node leads
-	Server string // the leader's Raft server id, "" when unknown
-	Leader Member // its addresses, as far as gossip has them
+// Node is one member of the cluster. All methods are safe for concurrent use.
+type Node struct {
+	config   Config
+	log      *slog.Logger
+	identity *identity
+	server   string // the Raft server id
+	boot     [16]byte
+	fixed    Member // of Self, what never changes in this process
+	empty    atomic.Bool
+
+	stores    *stores
+	streams   *streams
+	transport *transport
+	machine   *machine
+	book      *book
+	discovery Discovery
+	raft      *raft.Raft
+	snap      snapshotting
+
+	proposals chan proposal
+	pending   chan pending // closed by hand
+	inFlight  atomic.Int64
+	awaited   chan struct{} // closed by await at its end
+	stopping  chan struct{} // closed at the beginning of Close
+	poked     chan struct{} // raft may have changed; capacity 1
+	woken     chan struct{} // membership may have changed; capacity 1
+
+	leaderMu      sync.Mutex // guards the two that follow
+	leader        Leadership // without Leader
+	leaderChanged chan struct{}
+
+	crashMu    sync.Mutex // guards the two that follow
+	crashTerm  uint64     // the last term that this node ended by itself
+	crashTimes []time.Time
+
+	barrierTerm atomic.Uint64 // the term whose beginning is applied here
+	knownBoots  atomic.Uint64 // a higher boot counter that a peer told of
+	elections   atomic.Uint64
+	syncs       atomic.Uint64
+	syncTime    atomic.Int64 // nanoseconds
+
+	ctx    context.Context // of every goroutine; ends in Close
+	cancel context.CancelFunc
+	runMu  sync.Mutex // guards closed, and wg against a late Add
+	closed bool
+	wg     sync.WaitGroup
+
+	failOnce  sync.Once
+	failed    chan struct{} // closed by fail
+	err       error         // written before failed is closed
+	closeOnce sync.Once
+	closeErr  error
 }
 
 // Open reads the data directory, starts listening and takes part in the cluster. It returns once the node runs,
 // not once there is a leader.
-func Open(c Config) (*Node, error) { panic("not built yet") }
-
-// Propose appends an entry to the log. It returns at once; done is called exactly once, from another goroutine,
-// unless the node shuts down: with nil when the entry was committed and applied here, an error wrapping
-// ErrNotWritten when it certainly was not written, and one wrapping ErrOutcomeUnknown otherwise. Entries proposed by one
-// goroutine are appended in that order. Results travel through the state machine's observer, not through done.
-func (n *Node) Propose(entry []byte, done func(error)) { panic("not built yet") }
-
-// Leadership returns the current leadership.
-func (n *Node) Leadership() Leadership { panic("not built yet") }
-
-// LeadershipChanged returns a channel that is closed at the next change of term, leader or locality.
-func (n *Node) LeadershipChanged() <-chan struct{} { panic("not built yet") }
-
-// VerifyLeader returns nil once a majority has confirmed, after the call, that this node still leads.
-func (n *Node) VerifyLeader(ctx context.Context) error { panic("not built yet") }
-
-// LeaseValid reports whether a majority was heard of within the lease, by the monotonic clock (rule 10).
-func (n *Node) LeaseValid() bool { panic("not built yet") }
-
-// Barrier returns nil once everything committed before the call is applied here; on a follower it first asks the
-// leader for its applied index. It serves reads on any node.
-func (n *Node) Barrier(ctx context.Context) error { panic("not built yet") }
-
-// Self returns this node as others see it.
-func (n *Node) Self() Member { panic("not built yet") }
-
-// ClusterID returns the id of the cluster this node belongs to, "" before it was formed or joined.
-func (n *Node) ClusterID() string { panic("not built yet") }
-
-// Members returns the servers of Raft's latest configuration with gossip's addresses, sorted by node id.
-func (n *Node) Members() []Member { panic("not built yet") }
-
-// MemberStatus is a member's own report, or why there is none.
-type MemberStatus struct {
-	Member
-	Reachable    bool
-	AppliedIndex uint64
-	CommitIndex  uint64
-	LastIndex    uint64
-	StateHash    uint64
-	HashIndex    uint64
-	Quarantined  string // why this node may not vote, "" when it may
+func Open(c Config) (*Node, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{config: c, log: c.Logger, book: newBook(), proposals: make(chan proposal), pending: make(chan pending, maxProposals),
+		stopping: make(chan struct{}), awaited: make(chan struct{}), poked: make(chan struct{}, 1), woken: make(chan struct{}, 1), leaderChanged: make(chan struct{}),
+		failed: make(chan struct{})}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	_, _ = rand.Read(n.boot[:])
+	if err := n.open(); err != nil {
+		n.abandon()
+		return nil, err
+	}
+	return n, nil
 }
 
-// Status asks every member for its report, all at once, and waits for no one longer than the context.
-func (n *Node) Status(ctx context.Context) []MemberStatus { panic("not built yet") }
+func (n *Node) open() error {
+	c := n.config
+	var err error
+	if n.identity, _, err = openIdentity(c.Files, c.DataDir, c.NodeID); err != nil {
+		return err
+	}
+	n.server = n.identity.server()
+	id := n.identity.get()
+	n.log = n.log.With("node", id.NodeID)
+	if n.stores, err = n.openStores(); err != nil {
+		return err
+	}
+	used, err := raft.HasExistingState(n.stores.log, n.stores.stable, n.stores.snapshots)
+	if err != nil {
+		return fmt.Errorf("read the raft state: %w", err)
+	}
+	if used && id.Boots == 1 {
+		return fmt.Errorf("%s holds a raft log but its identity file is gone: restore that file, or move the whole directory aside to join as new", c.DataDir)
+	}
+	n.empty.Store(!used && n.identity.get().Quarantined == "")
 
-// Boots returns the boot ids of the members whose Raft connections are or were open since this process started,
-// this node's included, by Raft server id (rule 13).
-func (n *Node) Boots() map[string][16]byte { panic("not built yet") }
+	listener, err := c.Network.Listen(c.RaftAddr)
+	if err != nil {
+		return fmt.Errorf("listen for other nodes: %w", err)
+	}
+	n.streams = newStreams(n, listener)
+	n.streams.gone = n.connectionEnded
+	n.streams.handlers[streamRequest] = n.answer
+	n.fixed = Member{NodeID: id.NodeID, Server: n.server, Raft: or(c.RaftAdvertise, listener.Addr().String()),
+		Gossip: or(c.GossipAdvertise, c.GossipAddr), Clients: c.Clients, Version: c.Version, Commands: c.Commands}
 
-// Voters returns the Raft server ids of the voters.
-func (n *Node) Voters() []string { panic("not built yet") }
-
-// CaughtUp reports whether this node knows a leader and has applied what was committed when it last heard from it.
-func (n *Node) CaughtUp() bool { panic("not built yet") }
-
-// Stream kinds from 16 on are the application's; below are the node's own.
-type StreamKind uint8
-
-// HandleStream sets who serves incoming streams of a kind. Only members get through. The handler owns the connection.
-func (n *Node) HandleStream(kind StreamKind, handler func(from Member, c net.Conn)) {
-	panic("not built yet")
+	if err := n.discover(); err != nil {
+		return err
+	}
+	n.machine = &machine{fsm: c.FSM, report: c.Report, fatal: n.fail, newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
+	n.snap.index, _ = n.stores.newestSnapshot()
+	n.snap.at = time.Now()
+	n.transport = newTransport(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: n.streams, MaxPool: 3,
+		MaxRPCsInFlight: 2, Timeout: rpcTimeout, Logger: raftLogger(n.log)}), n.streams)
+	if reason := n.identity.get().Quarantined; reason != "" {
+		n.transport.quarantined.Store(true)
+		n.log.Error("this node takes no part in elections until it has caught up", "reason", reason)
+	}
+	if n.raft, err = raft.NewRaft(n.raftConfig(), n.machine, n.stores.log, n.stores.stable, n.stores.snapshots, n.transport); err != nil {
+		return fmt.Errorf("start raft: %w", err)
+	}
+	n.raft.RegisterObserver(raft.NewObserver(nil, false, n.observeRaft))
+	n.run()
+	return nil
 }
 
-// DialStream opens a stream of a kind to a member by Raft server id.
-func (n *Node) DialStream(ctx context.Context, server string, kind StreamKind) (net.Conn, error) {
-	panic("not built yet")
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
-// TransferLeadership hands leadership to the best follower; pause proposing first.
-func (n *Node) TransferLeadership(ctx context.Context) error { panic("not built yet") }
-
-// Remove takes a member out of the cluster by node id. Leader only.
-func (n *Node) Remove(ctx context.Context, nodeID string) error { panic("not built yet") }
-
-// Snapshot takes a snapshot now.
-func (n *Node) Snapshot() error { panic("not built yet") }
-
-// Stats are figures for metrics.
-type Stats struct {
-	State                        string // leader, follower, candidate, shutdown
-	Term, CommitIndex, LastIndex uint64
-	LogBytes                     int64
-	SnapshotIndex                uint64
-	SnapshotAge, SnapshotTook    time.Duration
-	LastContact                  time.Duration
-	Elections, Syncs             uint64
-	SyncSeconds                  float64
+func (n *Node) raftConfig() *raft.Config {
+	c, t := raft.DefaultConfig(), n.config.Timing
+	c.LocalID = raft.ServerID(n.server)
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = t.Heartbeat, t.Election, t.Lease
+	c.CommitTimeout = 20 * time.Millisecond
+	c.MaxAppendEntries = 64
+	c.NoLegacyTelemetry = true
+	c.ShutdownOnRemove = false
+	c.Logger = raftLogger(n.log)
+	// Snapshots go by bytes (keepSnapshots), and so does cutting the log (keptLog).
+	c.SnapshotThreshold, c.SnapshotInterval, c.TrailingLogs = math.MaxUint64, 24*time.Hour, 1
+	return c
 }
 
-// Stats returns current figures.
-func (n *Node) Stats() Stats { panic("not built yet") }
+func (n *Node) discover() (err error) {
+	if n.config.Discovery != nil {
+		n.discovery, err = n.config.Discovery(n.Self())
+		return err
+	}
+	g, err := newGossip(n.config, n.Self(), n.log)
+	if err != nil {
+		return err
+	}
+	n.fixed.Gossip = g.address()
+	n.discovery = g
+	return nil
+}
+
+// run starts the goroutines, each of which ends with n.ctx.
+func (n *Node) run() {
+	n.spawn(func() { n.transport.forward(n.ctx.Done()) })
+	if len(n.identity.get().Founders) > 0 || n.config.BootstrapExpect == 1 {
+		if err := n.maybeBootstrap(); err != nil {
+			n.log.Error("cannot form the cluster", "error", err)
+		}
+	}
+	n.spawn(n.streams.serve)
+	n.spawn(n.watchLeadership)
+	n.spawn(n.keepMembership)
+	n.spawn(n.keepSnapshots)
+	n.spawn(n.electAtStart)
+	n.spawn(n.hand)
+	go n.await()
+}
+
+// spawn runs f on a goroutine that Close waits for; false when it is too late.
+func (n *Node) spawn(f func()) bool {
+	n.runMu.Lock()
+	defer n.runMu.Unlock()
+	if n.closed {
+		return false
+	}
+	n.wg.Go(f)
+	return true
+}
+
+func (n *Node) observeSync(_ string, d time.Duration) {
+	n.syncs.Add(1)
+	n.syncTime.Add(int64(d))
+}
+
+// fail takes this node out: it talks to nobody from now on, so that the others elect a leader (rule 19).
+func (n *Node) fail(err error) {
+	n.failOnce.Do(func() {
+		n.err = err
+		close(n.failed)
+		n.log.Error("this node cannot go on", "error", err)
+		if n.streams != nil {
+			n.streams.shut()
+		}
+	})
+}
 
 // Failed is closed when the node must not go on: a hung or failing disk (rule 19), a state machine that cannot
 // apply. Err then says why and the process should exit.
-func (n *Node) Failed() <-chan struct{} { panic("not built yet") }
+func (n *Node) Failed() <-chan struct{} { return n.failed }
 
 // Err returns why the node failed, nil while it has not.
-func (n *Node) Err() error { panic("not built yet") }
+func (n *Node) Err() error {
+	select {
+	case <-n.failed:
+		return n.err
+	default:
+		return nil
+	}
+}
 
 // Close hands leadership over if it can, announces leaving, and stops everything. It waits for all goroutines.
-func (n *Node) Close(ctx context.Context) error { panic("not built yet") }
+func (n *Node) Close(ctx context.Context) error {
+	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
+	return n.closeErr
+}
+
+func (n *Node) close(ctx context.Context) error {
+	close(n.stopping)
+	var errs []error
+	if n.Err() == nil {
+		if n.raft.State() == raft.Leader && len(n.Voters()) > 1 {
+			handing, cancel := context.WithTimeout(ctx, 2*n.config.Timing.Election)
+			if err := n.TransferLeadership(handing); err != nil {
+				n.log.Warn("leadership could not be handed over", "error", err)
+			}
+			cancel()
+		}
+		n.settle(ctx)
+		if err := n.discovery.Leave(200 * time.Millisecond); err != nil {
+			n.log.Debug("leaving gossip", "error", err)
+		}
+	}
+	n.cancel()
+	n.streams.shut()
+	stopped := n.raft.Shutdown()
+	done := make(chan error, 1)
+	go func() {
+		err := stopped.Error()
+		n.runMu.Lock()
+		n.closed = true
+		n.runMu.Unlock()
+		n.wg.Wait()
+		select {
+		case <-n.awaited:
+		case <-time.After(100 * time.Millisecond):
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		errs = append(errs, err, n.discovery.Close(), n.transport.Close(), n.stores.close())
+	case <-ctx.Done():
+		errs = append(errs, fmt.Errorf("stopping the node: %w", ctx.Err()))
+	}
+	return errors.Join(errs...)
+}
+
+// settle waits for entries in flight: raft may never answer their futures once it is shut down (rule 6).
+func (n *Node) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	for n.inFlight.Load() > 0 {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// abandon undoes a failed Open.
+func (n *Node) abandon() {
+	n.cancel()
+	if n.streams != nil {
+		n.streams.shut()
+	}
+	if n.transport != nil {
+		_ = n.transport.Close()
+	}
+	if n.discovery != nil {
+		_ = n.discovery.Close()
+	}
+	if n.stores != nil {
+		_ = n.stores.close()
+	}
+}

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/raft"
+)
+
+// othersToJoin is the join list without this node's own gossip address.
+func (n *Node) othersToJoin() []string {
+	return slices.DeleteFunc(slices.Clone(n.config.Join), func(a string) bool {
+		return a == "" || a == n.fixed.Gossip || a == n.config.GossipAddr || a == n.config.GossipAdvertise
+	})
+}
+
+// maybeBootstrap forms the cluster if it is this node's part (rule 23): everybody expected is here, nobody belongs to a
+// cluster, and this node has the smallest id. It happens once ever; the founders are written down first, so that a
+// crash in between leads to the same cluster.
+func (n *Node) maybeBootstrap() error {
+	v := n.identity.get()
+	if len(v.Founders) == 0 {
+		founders := n.founders()
+		if founders == nil {
+			return nil
+		}
+		err := n.identity.change(func(v *identityRecord) {
+			if v.ClusterID == "" { // else another cluster has just taken this node in
+				v.ClusterID, v.Founders = randomHex(8), founders
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if v = n.identity.get(); len(v.Founders) == 0 {
+			return nil
+		}
+		n.log.Info("forming a new cluster", "cluster", v.ClusterID, "voters", founders)
+	}
+	var c raft.Configuration
+	for _, s := range v.Founders {
+		c.Servers = append(c.Servers, raft.Server{ID: raft.ServerID(s), Address: raft.ServerAddress(s)})
+	}
+	if err := n.raft.BootstrapCluster(c).Error(); err != nil && !errors.Is(err, raft.ErrCantBootstrap) {
+		return fmt.Errorf("form the cluster: %w", err)
+	}
+	n.empty.Store(false)
+	n.poke()
+	return nil
+}
+
+// founders returns the first voters if this node is to bootstrap with them, nil if not.
+func (n *Node) founders() []string {
+	if n.ClusterID() != "" || n.config.BootstrapExpect == 0 || !n.empty.Load() {
+		return nil
+	}
+	if n.config.BootstrapExpect == 1 {
+		if len(n.othersToJoin()) > 0 {
+			return nil // it is to join them
+		}
+		return []string{n.server}
+	}
+	var out []string
+	ids := map[string]bool{}
+	present := n.book.present()
+	for _, m := range present {
+		if m.ClusterID != "" || ids[m.NodeID] {
+			return nil // somebody belongs to a cluster, or an id is there twice
+		}
+		ids[m.NodeID] = true
+		out = append(out, m.Server)
+	}
+	if len(out) < n.config.BootstrapExpect {
+		return nil
+	}
+	out = out[:n.config.BootstrapExpect] // present is sorted by node id; the others join afterwards
+	if out[0] != n.server {
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// machine stands between raft and the state machine. It counts what is applied and lets others wait for an index:
+// raft's own applied index runs ahead, it is that of entries handed over.
+type machine struct {
+	fsm    raft.FSM
+	report func() Report
+	fatal  func(error)
+	newest func() uint64 // index of the newest snapshot
+
+	bytes   atomic.Int64  // of entries applied since the last snapshot began
+	applied atomic.Uint64 // last command applied
+	waiting atomic.Int32
+
+	mu      sync.Mutex // guards changed
+	changed chan struct{}
+}
+
+var (
+	_ raft.FSM                = (*machine)(nil)
+	_ raft.ConfigurationStore = (*machine)(nil)
+)
+
+func (m *machine) Apply(l *raft.Log) any {
+	result := m.fsm.Apply(l)
+	if err, failed := result.(error); failed {
+		m.fatal(err)
+	}
+	m.bytes.Add(int64(len(l.Data)))
+	m.advance(l.Index)
+	return result
+}
+
+func (m *machine) advance(index uint64) {
+	m.applied.Store(index)
+	if m.waiting.Load() == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changed != nil {
+		close(m.changed)
+		m.changed = nil
+	}
+}
+
+// StoreConfiguration makes a snapshot possible after a change of membership without traffic (rule 16).
+func (m *machine) StoreConfiguration(index uint64, c raft.Configuration) {
+	if s, ok := m.fsm.(raft.ConfigurationStore); ok {
+		s.StoreConfiguration(index, c)
+	}
+}
+
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	m.bytes.Store(0)
+	return m.fsm.Snapshot()
+}
+
+func (m *machine) Restore(r io.ReadCloser) error {
+	if err := m.fsm.Restore(r); err != nil {
+		return err
+	}
+	m.bytes.Store(0)
+	if m.report != nil {
+		m.advance(m.report().AppliedIndex)
+	} else {
+		m.advance(m.newest())
+	}
+	return nil
+}
+
+// wait returns true once the index is applied, false when done closes first.
+func (m *machine) wait(index uint64, done <-chan struct{}) bool {
+	m.waiting.Add(1)
+	defer m.waiting.Add(-1)
+	for {
+		m.mu.Lock()
+		if m.changed == nil {
+			m.changed = make(chan struct{})
+		}
+		changed := m.changed
+		m.mu.Unlock()
+		if m.applied.Load() >= index {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-done:
+			return m.applied.Load() >= index
+		}
+	}
+}
