@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/warrenmq/warren/broker"
+	"github.com/warrenmq/warren/broker/httpapi"
 	"github.com/warrenmq/warren/broker/native"
 	"github.com/warrenmq/warren/cluster"
 	"github.com/warrenmq/warren/fsm"
@@ -149,7 +150,7 @@ func (s *Server) Run(ctx context.Context) error {
 		work.Go(func() { _ = s.native.Serve(s.nativeListener) })
 	}
 	if s.httpListener != nil {
-		work.Go(func() { _ = s.web.Serve(s.httpListener) })
+		work.Go(func() { _ = s.web.Serve(httpapi.Limit(s.httpListener, maxWebConnections)) })
 	}
 	err := s.wait(ctx)
 	within, cancel := context.WithTimeout(context.Background(), s.config.CloseWithin)
