@@ -44,13 +44,9 @@ func (t *target) dialed(ctx context.Context, do func(*client.Connection) error, 
 	if t.Timeout <= 0 {
 		return errors.New("--timeout must be above zero")
 	}
-	options = append(options, client.WithVhost(t.Vhost), client.WithName("warren tool"))
-	if t.User != "" {
-		options = append(options, client.WithCredentials(t.User, t.Password))
-	}
 	dialing, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
-	conn, err := client.Dial(dialing, t.Servers, options...)
+	conn, err := t.dial(dialing, options...)
 	if err != nil {
 		return t.explain(err)
 	}
@@ -61,6 +57,14 @@ func (t *target) dialed(ctx context.Context, do func(*client.Connection) error, 
 		err = t.explain(failed)
 	}
 	return err
+}
+
+func (t *target) dial(ctx context.Context, options ...client.Option) (*client.Connection, error) {
+	all := []client.Option{client.WithVhost(t.Vhost), client.WithName("warren tool")}
+	if t.User != "" {
+		all = append(all, client.WithCredentials(t.User, t.Password))
+	}
+	return client.Dial(ctx, t.Servers, append(all, options...)...)
 }
 
 // explain turns what the client says of an ended context into what that means to the user.

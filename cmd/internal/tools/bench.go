@@ -1,0 +1,76 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	benching "github.com/warrenmq/warren/cmd/internal/bench"
+)
+
+type bench struct {
+	target
+	Publishers int           `default:"4" help:"Publishers, each with a connection of its own."`
+	Consumers  int           `default:"0" help:"Consumers, each with a connection of its own."`
+	Size       int           `default:"256" help:"Bytes of a body."`
+	Window     int           `default:"1000" help:"Unconfirmed publishes of each publisher."`
+	Duration   time.Duration `default:"10s" help:"How long to publish."`
+	Rate       float64       `help:"Publishes a second, all publishers together; latency then counts from when a message should have left. 0 publishes as fast as confirms come."`
+	Queue      string        `help:"A durable queue to use and leave behind; without it one is made, and deleted at the end."`
+	Prefetch   int           `default:"1000" help:"Prefetch of each consumer."`
+	JSON       bool          `name:"json" help:"One JSON object."`
+}
+
+// Run measures; a lost message or an error is a failure.
+func (b *bench) Run(ctx context.Context, std Streams) error {
+	o := benching.Options{Publishers: b.Publishers, Consumers: b.Consumers, Size: b.Size, Window: b.Window, Duration: b.Duration,
+		Rate: b.Rate, Queue: b.Queue, Prefetch: b.Prefetch, Timeout: b.Timeout,
+		Dial: b.dial}
+	if isTerminal(std.Err) {
+		var before uint64
+		o.Progress = func(elapsed time.Duration, confirmed, consumed uint64) {
+			fmt.Fprintf(std.Err, "\r%3.0f s: %d confirmed/s, %d consumed so far ", elapsed.Seconds(), confirmed-before, consumed)
+			before = confirmed
+		}
+	}
+	r, err := benching.Run(ctx, o)
+	if o.Progress != nil {
+		fmt.Fprintln(std.Err)
+	}
+	if err != nil {
+		return b.explain(err)
+	}
+	if b.JSON {
+		err = printJSON(std.Out, r)
+	} else {
+		err = b.print(std, r)
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Lost > 0:
+		return fmt.Errorf("%d confirmed messages were not delivered", r.Lost)
+	case r.Errors > 0:
+		return fmt.Errorf("%d errors, the first: %s", r.Errors, r.FirstError)
+	}
+	return nil
+}
+
+func (b *bench) print(std Streams, r benching.Result) error {
+	t := newTable(std.Out, "", "MSG/S", "P50 MS", "P99 MS", "P99.9 MS", "MAX MS")
+	line := func(name string, rate float64, p benching.Percentiles) {
+		t.row(name, fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.2f", p.P50), fmt.Sprintf("%.2f", p.P99), fmt.Sprintf("%.2f", p.P999), fmt.Sprintf("%.2f", p.Max))
+	}
+	line("confirmed", r.ConfirmedPerSecond, r.ConfirmMS)
+	if b.Consumers > 0 {
+		line("end to end", r.ConsumedPerSecond, r.EndToEndMS)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(std.Out, "\npublished %d, confirmed %d, errors %d, longest gap between confirms %.0f ms\n", r.Published, r.Confirmed, r.Errors, r.GapMS)
+	if b.Consumers > 0 && err == nil {
+		_, err = fmt.Fprintf(std.Out, "delivered %d, lost %d, duplicated %d (%d of them unmarked)\n", r.Delivered, r.Lost, r.Duplicated, r.Unmarked)
+	}
+	return err
+}
