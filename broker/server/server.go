@@ -150,7 +150,7 @@ func (s *Server) Run(ctx context.Context) error {
 		work.Go(func() { _ = s.native.Serve(s.nativeListener) })
 	}
 	if s.httpListener != nil {
-		work.Go(func() { _ = s.web.Serve(httpapi.Limit(s.httpListener, maxWebConnections)) })
+		work.Go(func() { _ = s.web.Serve(httpapi.Limit(s.httpListener, httpapi.MaxConnections)) })
 	}
 	err := s.wait(ctx)
 	within, cancel := context.WithTimeout(context.Background(), s.config.CloseWithin)

@@ -8,9 +8,6 @@ import (
 	"github.com/warrenmq/warren/broker/httpapi"
 )
 
-// maxWebConnections bounds the connections of the HTTP port.
-const maxWebConnections = 1024
-
 func (s *Server) newWeb() *http.Server {
 	return httpapi.NewServer(httpapi.New(httpapi.Config{
 		Live: s.node.Err, Ready: s.ready, Status: s.broker.Status, Barrier: s.node.Barrier,
