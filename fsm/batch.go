@@ -64,7 +64,7 @@ func (d *decoder) header() (h Header) {
 	h.Version = d.byte()
 	kind := d.byte()
 	d.want(4)
-	h.Term, h.Number, h.Clock, h.Count = d.uint(), d.uint(), int64(d.uint()), d.uint32()
+	h.Term, h.Number, h.Clock, h.Count = d.fixed(0xcf, 8), d.fixed(0xcf, 8), int64(d.fixed(0xcf, 8)), uint32(d.fixed(0xce, 4))
 	if kind != entryBatch || uint64(h.Count)*2 > uint64(len(d.b)) { // a command has two bytes at least
 		d.fail()
 	}

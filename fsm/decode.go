@@ -18,6 +18,9 @@ func (d *decoder) decodePublish(p *Publish) {
 	properties, body := d.uint(), d.uint()
 	if n == 10 {
 		p.Upload, p.Session, p.Producer, p.Sequence = d.uint(), d.session(), d.bin(), d.uint()
+		if p.Upload == 0 && len(p.Producer) == 0 { // the short form says that
+			d.fail()
+		}
 	}
 	p.Properties, p.Body = d.take(properties), d.take(body)
 }
@@ -162,7 +165,12 @@ func (d *decoder) command(op Opcode) (Command, error) {
 		c = &Mark{Queue: d.uint(), Upto: d.uint()}
 	case OpAudit:
 		d.want(3)
-		c = &Audit{Index: d.uint(), Version: uint16(d.uint()), Hash: d.uint()}
+		a := &Audit{Index: d.uint()}
+		version := d.uint()
+		if a.Version = uint16(version); uint64(a.Version) != version {
+			d.fail()
+		}
+		a.Hash, c = d.uint(), a
 	case OpFoundCluster:
 		d.want(1)
 		c = &FoundCluster{ID: d.string()}

@@ -154,21 +154,6 @@ func TestTopicVectors(t *testing.T) {
 	t.Logf("worst case took %v", time.Since(start))
 }
 
-func FuzzDecodeEntry(f *testing.F) {
-	var b Batch
-	b.Begin(1, 1, 5, 0)
-	b.Append(PutQueue{Vhost: 1, Name: "q"})
-	b.AppendPublish(&Publish{Vhost: 1, RoutingKey: "q", Body: []byte("x")})
-	b.Append(Settle{Queue: 9, Runs: []Run{{1, 1}}})
-	f.Add(b.Finish())
-	f.Fuzz(func(t *testing.T, entry []byte) {
-		m := New(Options{})
-		if _, err := m.Apply(1, 1, entry); err == nil {
-			checkHash(t, m)
-		}
-	})
-}
-
 func BenchmarkApplyPublish(b *testing.B) {
 	m := New(Options{})
 	l := &entryLog{t: b, machines: []*Machine{m}}

@@ -88,8 +88,8 @@ func appendRuns(b []byte, runs []Run) []byte {
 
 func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
-// decoder reads what the functions above write. After the first mistake every read yields zero and bad is set.
-// What it returns aliases its bytes.
+// decoder reads what the functions above write, and nothing else: what is not in its shortest form is a mistake, since
+// no Batch makes it. After the first mistake every read yields zero and bad is set. What it returns aliases its bytes.
 type decoder struct {
 	b   []byte
 	bad bool
@@ -129,11 +129,31 @@ func (d *decoder) uint() uint64 {
 	switch x := d.byte(); {
 	case x < 0x80:
 		return uint64(x)
-	case x >= 0xcc && x <= 0xcf:
-		return d.number(1 << (x - 0xcc))
+	case x == 0xcc:
+		return d.atLeast(1<<7, d.number(1))
+	case x >= 0xcd && x <= 0xcf:
+		n := uint64(1) << (x - 0xcc)
+		return d.atLeast(1<<(4*n), d.number(n))
 	}
 	d.fail()
 	return 0
+}
+
+// atLeast refuses a value that has a shorter form.
+func (d *decoder) atLeast(least, v uint64) uint64 {
+	if v < least {
+		d.fail()
+		return 0
+	}
+	return v
+}
+
+// fixed reads an unsigned integer that is always written with one head and width.
+func (d *decoder) fixed(head byte, width uint64) uint64 {
+	if d.byte() != head {
+		d.fail()
+	}
+	return d.number(width)
 }
 
 func (d *decoder) uint32() uint32 {
@@ -157,9 +177,9 @@ func (d *decoder) array() uint64 {
 	case x&0xf0 == 0x90:
 		return uint64(x & 0x0f)
 	case x == 0xdc:
-		return d.number(2)
+		return d.atLeast(16, d.number(2))
 	case x == 0xdd:
-		return d.number(4)
+		return d.atLeast(1<<16, d.number(4))
 	}
 	d.fail()
 	return 0
@@ -177,8 +197,12 @@ func (d *decoder) string() string {
 	switch x := d.byte(); {
 	case x&0xe0 == 0xa0:
 		b = d.take(uint64(x & 0x1f))
-	case x >= 0xd9 && x <= 0xdb:
-		b = d.take(d.number(1 << (x - 0xd9)))
+	case x == 0xd9:
+		b = d.take(d.atLeast(32, d.number(1)))
+	case x == 0xda:
+		b = d.take(d.atLeast(1<<8, d.number(2)))
+	case x == 0xdb:
+		b = d.take(d.atLeast(1<<16, d.number(4)))
 	default:
 		d.fail()
 	}
@@ -186,8 +210,13 @@ func (d *decoder) string() string {
 }
 
 func (d *decoder) bin() []byte {
-	if x := d.byte(); x >= 0xc4 && x <= 0xc6 {
-		return d.take(d.number(1 << (x - 0xc4)))
+	switch d.byte() {
+	case 0xc4:
+		return d.take(d.number(1))
+	case 0xc5:
+		return d.take(d.atLeast(1<<8, d.number(2)))
+	case 0xc6:
+		return d.take(d.atLeast(1<<16, d.number(4)))
 	}
 	d.fail()
 	return nil
@@ -197,7 +226,7 @@ func (d *decoder) session() Session { return Session{Term: d.uint(), Number: d.u
 
 // runs appends the runs read to into.
 func (d *decoder) runs(into []Run) []Run {
-	b, after := d.bin(), uint64(0)
+	b, after, start := d.take(d.fixed(0xc6, 4)), uint64(0), len(into)
 	for len(b) > 0 {
 		gap, n := binary.Uvarint(b)
 		if n <= 0 {
@@ -207,7 +236,7 @@ func (d *decoder) runs(into []Run) []Run {
 		length, m := binary.Uvarint(b[n:])
 		from := after + gap
 		to := from + length
-		if m <= 0 || from < after || to < from || gap == 0 && after > 0 {
+		if m <= 0 || from < after || to < from || gap == 0 && len(into) > start || n+m != uvarintLen(gap)+uvarintLen(length) {
 			d.fail()
 			return into
 		}
