@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path"
+	"slices"
 
 	"github.com/hashicorp/raft"
 	"github.com/warrenmq/warren/fsm/store/vfs"
@@ -52,8 +53,9 @@ func decodeSegmentHeader(b []byte) (segmentHeader, bool) {
 	return segmentHeader{u(0), u(1), u(2), u(3), u(4), le.Uint32(b[48:])}, true
 }
 
-// seed is what all checksums in the segment start from.
-func (h segmentHeader) seed() uint32 { return crc32.Checksum(h.encode(), castagnoli) }
+// seed is what all checksums in the segment start from: the header's own checksum. (A checksum over the header and
+// its checksum would be the same for all headers.)
+func (h segmentHeader) seed() uint32 { return le.Uint32(h.encode()[segmentHeaderSize-4:]) }
 
 // position is where an entry lies in its segment, and its checksum.
 type position struct {
@@ -119,6 +121,20 @@ func (s *segment) read(index uint64, l *raft.Log) error {
 		return &DamageError{File: s.file.Name(), Offset: off, Index: index, Reason: err.Error()}
 	}
 	return nil
+}
+
+// readAll returns the whole file, in data's memory if it is large enough.
+func (s *segment) readAll(data []byte) ([]byte, error) {
+	info, err := s.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data = slices.Grow(data[:0], int(info.Size()))[:info.Size()]
+	n, err := s.file.ReadAt(data, 0)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	return data[:n], nil
 }
 
 // DamageError says that the log lost or changed something it had acknowledged. The node must not vote or lead from
