@@ -103,7 +103,8 @@ func (n *Node) openStable(s *stores) error {
 }
 
 func (n *Node) openSegments(s *stores, newest uint64) error {
-	opt := logstore.Options{FS: n.config.Files, Dir: path.Join(n.config.DataDir, "log"), SegmentSize: n.config.SegmentBytes, SnapshotIndex: newest}
+	opt := logstore.Options{FS: n.config.Files, Dir: path.Join(n.config.DataDir, "log"), SegmentSize: n.config.SegmentBytes,
+		SnapshotIndex: newest, NewestSnapshot: s.newestSnapshot}
 	store, err := logstore.Open(opt)
 	var damage *logstore.DamageError
 	if errors.As(err, &damage) {

@@ -118,17 +118,16 @@ func (s *Store) list() ([]uint64, error) {
 	return generations, nil
 }
 
-// load follows the segments from the last one back to the first and reads them in order.
+// load follows the segments from the last one back to the first by their headers, then reads them in order, one at a
+// time.
 func (s *Store) load() error {
 	limits := []int64{math.MaxInt64}
-	var data [][]byte
 	for g := s.mark.tail; ; {
-		seg, b, err := s.openSegment(g)
+		seg, err := s.openSegment(g)
 		if err != nil {
 			return err
 		}
 		s.segments = append(s.segments, seg)
-		data = append(data, b)
 		if g == s.mark.head {
 			break
 		}
@@ -139,13 +138,16 @@ func (s *Store) load() error {
 		g = seg.prev
 	}
 	slices.Reverse(s.segments)
-	slices.Reverse(data)
 	slices.Reverse(limits)
+	var data []byte
+	var err error
 	for i, seg := range s.segments {
-		if err := s.loadSegment(i, seg, data[i], limits[i]); err != nil {
+		if data, err = seg.readAll(data); err != nil {
 			return err
 		}
-		data[i] = nil
+		if err := s.loadSegment(i, seg, data, limits[i]); err != nil {
+			return err
+		}
 	}
 	s.first = max(s.first, s.mark.first)
 	if s.last < s.first || s.last == 0 {
@@ -182,27 +184,28 @@ func (s *Store) loadSegment(i int, seg *segment, data []byte, limit int64) error
 	return nil
 }
 
-// openSegment opens a segment that must be there and reads all of it.
-func (s *Store) openSegment(generation uint64) (*segment, []byte, error) {
+// openSegment opens a segment that must be there and reads its header.
+func (s *Store) openSegment(generation uint64) (*segment, error) {
 	name := s.path(segmentName(generation))
 	f, err := s.opt.FS.OpenFile(name, os.O_RDWR, 0)
 	if os.IsNotExist(err) {
-		return nil, nil, &DamageError{File: name, Reason: "the segment is missing"}
+		return nil, &DamageError{File: name, Reason: "the segment is missing"}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	data, err := io.ReadAll(f)
-	if err != nil {
+	var header [segmentHeaderSize]byte
+	n, err := f.ReadAt(header[:], 0)
+	if err != nil && err != io.EOF {
 		f.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	h, ok := decodeSegmentHeader(data)
+	h, ok := decodeSegmentHeader(header[:n])
 	if !ok || h.generation != generation {
 		f.Close()
-		return nil, nil, &DamageError{File: name, Reason: "the segment's header cannot be read"}
+		return nil, &DamageError{File: name, Reason: "the segment's header cannot be read"}
 	}
-	return &segment{segmentHeader: h, seeded: h.seed(), file: f, end: segmentHeaderSize}, data, nil
+	return &segment{segmentHeader: h, seeded: h.seed(), file: f, end: segmentHeaderSize}, nil
 }
 
 // checkNewer refuses a mark that is older than the entries: segments get entries only after the mark names them.
@@ -211,15 +214,19 @@ func (s *Store) checkNewer(generations []uint64) error {
 		if g <= s.mark.tail {
 			continue
 		}
-		seg, data, err := s.openSegment(g)
+		seg, err := s.openSegment(g)
 		if _, damaged := err.(*DamageError); damaged {
 			continue // its making was cut short
 		}
 		if err != nil {
 			return err
 		}
-		seg.scan(data, math.MaxInt64)
+		data, err := seg.readAll(nil)
 		seg.file.Close()
+		if err != nil {
+			return err
+		}
+		seg.scan(data, math.MaxInt64)
 		if len(seg.entries) > 0 {
 			return &DamageError{File: s.path(markName), Index: seg.base, Reason: "the mark is older than " + segmentName(g)}
 		}
@@ -227,22 +234,29 @@ func (s *Store) checkNewer(generations []uint64) error {
 	return nil
 }
 
+// checkComplete refuses a log and a snapshot that do not hold everything between them: an end that is missing, or a
+// gap that raft would only find when it applies.
 func (s *Store) checkComplete() error {
 	if have := max(s.last, s.opt.SnapshotIndex); s.mark.complete > have {
 		return &DamageError{File: s.path(markName), Index: have + 1, Reason: fmt.Sprintf(
 			"complete up to %d, but log and snapshot end at %d", s.mark.complete, have)}
+	}
+	if s.first > s.opt.SnapshotIndex+1 {
+		return &DamageError{File: s.path(markName), Index: s.opt.SnapshotIndex + 1, Reason: fmt.Sprintf(
+			"the log begins at %d, but the newest snapshot ends at %d", s.first, s.opt.SnapshotIndex)}
 	}
 	return nil
 }
 
 // retireOthers frees the segments that are not part of the log.
 func (s *Store) retireOthers(generations []uint64) error {
-	for _, name := range s.free[min(maxFree, len(s.free)):] {
-		if err := s.opt.FS.Remove(name); err != nil {
+	free := s.free
+	s.free = nil
+	for _, name := range free {
+		if err := s.keepFree(name, name); err != nil {
 			return err
 		}
 	}
-	s.free = s.free[:min(maxFree, len(s.free))]
 	for _, g := range generations {
 		if !slices.ContainsFunc(s.segments, func(seg *segment) bool { return seg.generation == g }) {
 			if err := s.retire(g); err != nil {

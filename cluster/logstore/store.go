@@ -31,6 +31,9 @@ type Options struct {
 	CacheSize   int64  // bytes of recent entries kept in memory
 	// SnapshotIndex is the index of the newest readable snapshot: what lies up to it may be missing from the log.
 	SnapshotIndex uint64
+	// NewestSnapshot returns that index as it is later; nil means that it stays as it was at Open. DeleteRange asks it
+	// when it empties the log, so that the loss of the snapshot shows at the next start.
+	NewestSnapshot func() (uint64, error)
 	// MarkDelay is how old the mark may become while entries are appended. Negative: it follows only when a segment
 	// begins, a range is deleted and on Close.
 	MarkDelay time.Duration

@@ -19,7 +19,7 @@ func (s *Store) DeleteRange(min, max uint64) error {
 	case first == 0 || max < first || min > last || min > max:
 		return nil
 	case min <= first && max >= last:
-		err = s.begin(nil, 0, 0, 0)
+		err = s.empty(first)
 	case min <= first:
 		err = s.deletePrefix(max + 1)
 	case max >= last:
@@ -48,6 +48,21 @@ func (s *Store) Reset(next uint64) error {
 		return s.fail(err)
 	}
 	return nil
+}
+
+// empty deletes all entries, the first of which is first. What lay before it had been deleted because a snapshot
+// covers it, and what the newest snapshot covers now was acknowledged too: that much must be there at the next start.
+// Entries behind the snapshot do not count: raft empties the log when they conflict with the leader's.
+func (s *Store) empty(first uint64) error {
+	complete := max(first-1, s.opt.SnapshotIndex)
+	if s.opt.NewestSnapshot != nil {
+		newest, err := s.opt.NewestSnapshot()
+		if err != nil {
+			return err
+		}
+		complete = max(complete, newest)
+	}
+	return s.begin(nil, 0, 0, complete)
 }
 
 func (s *Store) deletePrefix(first uint64) error {
@@ -111,6 +126,11 @@ func (s *Store) begin(prev *segment, n int, room int64, complete uint64) error {
 	}
 	gone := s.switchTo(seg, prev, n, complete)
 	s.markMu.Unlock()
+	if prev != nil { // nothing reads behind its end any more; give back that space and what was allocated
+		if err := prev.file.Truncate(prev.end); err != nil {
+			return err
+		}
+	}
 	return s.recycle(gone)
 }
 
@@ -200,13 +220,23 @@ func (s *Store) recycle(gone []*segment) error {
 }
 
 func (s *Store) retire(generation uint64) error {
-	name := s.path(segmentName(generation))
-	if len(s.free) >= maxFree {
+	return s.keepFree(s.path(segmentName(generation)), s.path(fmt.Sprintf("free-%016x", generation)))
+}
+
+// keepFree keeps a file for reuse under the name free, or removes it if there are enough or one huge group made it
+// larger than a segment should be.
+func (s *Store) keepFree(name, free string) error {
+	info, err := s.opt.FS.Stat(name)
+	if err != nil {
+		return err
+	}
+	if len(s.free) >= maxFree || info.Size() > s.opt.SegmentSize {
 		return s.opt.FS.Remove(name)
 	}
-	free := s.path(fmt.Sprintf("free-%016x", generation))
-	if err := s.opt.FS.Rename(name, free); err != nil {
-		return err
+	if name != free {
+		if err := s.opt.FS.Rename(name, free); err != nil {
+			return err
+		}
 	}
 	s.free = append(s.free, free)
 	return nil
