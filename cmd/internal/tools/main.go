@@ -37,6 +37,7 @@ type commands struct {
 	Purge   purge   `cmd:"" help:"Remove the ready messages of a queue."`
 	List    list    `cmd:"" help:"List what there is."`
 	Health  health  `cmd:"" help:"Ask a node over HTTP whether it is ready."`
+	Demo    demoing `cmd:"" name:"demo" help:"Start three nodes, kill the leader in the middle of it, and count."`
 	Bench   bench   `cmd:"" help:"Measure how fast a cluster confirms and delivers."`
 	Show    version `cmd:"" name:"version" help:"Print the version."`
 }
