@@ -55,7 +55,7 @@ type Server struct {
 }
 
 // New opens the data directory and all listeners and starts taking part in the cluster. Clients are served by Run.
-func New(c Config) (s *Server, err error) {
+func New(c Config) (_ *Server, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -71,12 +71,12 @@ func New(c Config) (s *Server, err error) {
 	if c.Broker.Logger == nil {
 		c.Broker.Logger = c.Logger
 	}
-	s = &Server{config: c, log: c.Logger, fatal: make(chan error, 1)}
+	s := &Server{config: c, log: c.Logger, fatal: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			s.closeListeners()
 			if s.machine != nil {
-				s.machine.Close()
+				_ = s.machine.Close()
 			}
 		}
 	}()
@@ -171,8 +171,7 @@ func (s *Server) Run(ctx context.Context) error {
 	stop()
 	closed := s.node.Close(within)
 	work.Wait()
-	s.machine.Close()
-	return errors.Join(err, closed)
+	return errors.Join(err, closed, s.machine.Close())
 }
 
 func (s *Server) wait(ctx context.Context) error {
