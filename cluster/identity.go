@@ -53,6 +53,10 @@ func openIdentity(files vfs.FS, dir, nodeID string) (id *identity, isNew bool, e
 	if err := files.MkdirAll(dir, 0o755); err != nil {
 		return nil, false, fmt.Errorf("make the data directory: %w", err)
 	}
+	// An error only means that this system does not sync directories that one may not read.
+	if err := files.SyncDir(path.Dir(path.Clean(dir))); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return nil, false, fmt.Errorf("sync the parent of the data directory: %w", err)
+	}
 	id = &identity{files: files, dir: dir}
 	data, err := readFile(files, path.Join(dir, identityFile))
 	switch {

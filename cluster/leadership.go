@@ -91,8 +91,7 @@ func (n *Node) watchLeadership() {
 		case <-n.poked:
 		case <-tick.C:
 			n.endQuarantine()
-			if n.empty.Load() && n.raft.LastIndex() > 0 {
-				n.empty.Store(false)
+			if n.empty.Load() && !n.isEmpty() {
 				n.wake()
 			}
 		case <-n.ctx.Done():
@@ -228,8 +227,31 @@ func (n *Node) readIndex(ctx context.Context) (uint64, error) {
 
 // TransferLeadership hands leadership to the best follower; pause proposing first.
 func (n *Node) TransferLeadership(ctx context.Context) error {
-	if err := n.wait(ctx, func() raft.Future { return n.raft.LeadershipTransfer() }); err != nil {
+	var there []raft.ServerID
+	absent := false
+	term, since := n.raft.CurrentTerm(), time.Now().Add(-n.config.Timing.Heartbeat)
+	for _, s := range n.Voters() {
+		switch {
+		case s == n.server:
+		case n.transport.contacted(raft.ServerID(s), term, since):
+			there = append(there, raft.ServerID(s))
+		default:
+			absent = true
+		}
+	}
+	transfer := n.raft.LeadershipTransfer // to whom raft knows to be furthest
+	if absent {
+		if len(there) == 0 {
+			return fmt.Errorf("hand leadership over: %w", errNobodyThere)
+		}
+		transfer = func() raft.Future {
+			return n.raft.LeadershipTransferToServer(there[0], raft.ServerAddress(there[0]))
+		}
+	}
+	if err := n.wait(ctx, transfer); err != nil {
 		return fmt.Errorf("hand leadership over: %w", err)
 	}
 	return nil
 }
+
+var errNobodyThere = errors.New("no other voter answers")

@@ -67,7 +67,7 @@ func (n *Node) takeIn() {
 		switch server := n.find(m.Server); {
 		case m.Server == n.server:
 		case server == nil:
-			if m.Empty && (m.ClusterID == "" || m.ClusterID == n.ClusterID()) {
+			if n.waits(m) {
 				n.log.Info("taking a new node in", "node", m.NodeID, "raft", m.Raft)
 				n.change("take in "+m.NodeID, func() raft.Future {
 					return n.raft.AddNonvoter(raft.ServerID(m.Server), raft.ServerAddress(m.Server), 0, changeLimit)
@@ -77,6 +77,18 @@ func (n *Node) takeIn() {
 			n.promote(m)
 		}
 	}
+}
+
+// waits asks a node that gossip calls empty whether it still is, and makes it belong to this cluster. A node that was
+// removed is not empty and does not come back by itself.
+func (n *Node) waits(m Member) bool {
+	if !m.Empty || m.ClusterID != "" && m.ClusterID != n.ClusterID() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, time.Second)
+	defer cancel()
+	r, err := n.ask(ctx, m.Server, request{Op: opStatus})
+	return err == nil && r.Member.Empty
 }
 
 func (n *Node) find(server string) *raft.Server {

@@ -262,7 +262,7 @@ func (n *Node) close(ctx context.Context) error {
 	if n.Err() == nil {
 		if n.raft.State() == raft.Leader && len(n.Voters()) > 1 {
 			handing, cancel := context.WithTimeout(ctx, 2*n.config.Timing.Election)
-			if err := n.TransferLeadership(handing); err != nil {
+			if err := n.TransferLeadership(handing); err != nil && !errors.Is(err, errNobodyThere) {
 				n.log.Warn("leadership could not be handed over", "error", err)
 			}
 			cancel()

@@ -69,8 +69,16 @@ func (n *Node) member(server string) Member {
 func (n *Node) Self() Member {
 	v := n.identity.get()
 	m := n.fixed
-	m.ClusterID, m.Boots, m.Empty = v.ClusterID, v.Boots, n.empty.Load()
+	m.ClusterID, m.Boots, m.Empty = v.ClusterID, v.Boots, n.isEmpty()
 	return m
+}
+
+// isEmpty reports whether this node has no Raft state yet.
+func (n *Node) isEmpty() bool {
+	if n.empty.Load() && n.raft != nil && n.raft.LastIndex() > 0 {
+		n.empty.Store(false)
+	}
+	return n.empty.Load()
 }
 
 // ClusterID returns the id of the cluster this node belongs to, "" before it was formed or joined.

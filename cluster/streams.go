@@ -20,6 +20,7 @@ const (
 	// as the dial itself waits, a server that comes back is found at once.
 	dialPatience = 30 * time.Second
 	dialRetry    = 100 * time.Millisecond
+	refusalEvery = 10 * time.Second // in the log
 )
 
 // streams is everything that comes and goes through the Raft port. It is raft's StreamLayer for streams of kind 1.
@@ -37,6 +38,9 @@ type streams struct {
 	handlers map[StreamKind]func(Member, net.Conn)
 	stale    map[string]bool // servers that came with a boot counter lower than one known (rule 18)
 	closed   bool
+	// refusedAt and refusedWhy are of the last refusal that was logged.
+	refusedAt  time.Time
+	refusedWhy string
 }
 
 func newStreams(n *Node, l net.Listener) *streams {
@@ -50,7 +54,7 @@ func (s *streams) serve() {
 	for {
 		c, err := s.listener.Accept()
 		if err != nil {
-			if s.n.ctx.Err() != nil {
+			if s.n.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
 			s.n.log.Warn("accepting a connection from another node failed", "error", err)
@@ -118,7 +122,7 @@ func (s *streams) greet(c net.Conn) {
 		}
 	}
 	if reason != "" {
-		s.n.log.Warn("refused a node's connection", "node", from.NodeID, "remote", c.RemoteAddr(), "reason", reason)
+		s.logRefusal(c, from, reason)
 		w.Reason = reason
 		_ = writePreface(c, statusRefused, &w)
 		refuse()
@@ -145,6 +149,19 @@ func (s *streams) greet(c net.Conn) {
 	case s.accepted <- pc:
 	case <-s.n.ctx.Done():
 		_ = pc.Close()
+	}
+}
+
+// logRefusal says so once in refusalEvery, for refused nodes try again at once.
+func (s *streams) logRefusal(c net.Conn, from Member, reason string) {
+	s.mu.Lock()
+	quiet := time.Since(s.refusedAt) < refusalEvery && s.refusedWhy == reason
+	if !quiet {
+		s.refusedAt, s.refusedWhy = time.Now(), reason
+	}
+	s.mu.Unlock()
+	if !quiet {
+		s.n.log.Warn("refused a node's connection", "node", from.NodeID, "remote", c.RemoteAddr(), "reason", reason)
 	}
 }
 
