@@ -1,24 +1,14 @@
 package cluster
 
 import (
-	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
 
-// pipeline mends two faults of raft v1.8.0's pipelined replication. When a call fails, raft's decoder leaves and its
-// sender may wait for room for ever, which stops replication to that follower and raft's shutdown; and a failed call
-// counts as contact with the follower, which prolongs the lease. Here a failed call is not handed on and closes the
-// pipeline, so the sender fails and raft starts replication anew.
-type pipeline struct {
-	raft.AppendPipeline
-	done   chan raft.AppendFuture
-	closed chan struct{} // closed by Close
-	once   sync.Once
-	ended  sync.WaitGroup
-}
-
-// AppendEntriesPipeline opens a pipeline to a follower.
+// AppendEntriesPipeline is raft's, made safe against a deadlock in it: raft stops reading responses at the first one
+// that is not a success, though its sender may be waiting for a slot that only a read response frees. The sender then
+// never learns that the pipeline has failed, and the follower gets heartbeats but no entries for the rest of the term.
 func (t *transport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := t.NetworkTransport.AppendEntriesPipeline(id, to)
 	if err != nil {
@@ -27,41 +17,59 @@ func (t *transport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddres
 	return newPipeline(inner), nil
 }
 
+// pipeline passes responses on up to the first failure and takes the rest itself, so that no sender waits for long.
+type pipeline struct {
+	raft.AppendPipeline
+	failed    atomic.Bool
+	responses chan raft.AppendFuture
+	closed    chan struct{} // closed by Close, which raft calls once
+	ended     chan struct{} // closed by pass
+}
+
 func newPipeline(inner raft.AppendPipeline) *pipeline {
-	p := &pipeline{AppendPipeline: inner, done: make(chan raft.AppendFuture), closed: make(chan struct{})}
-	p.ended.Go(p.pass)
+	p := &pipeline{AppendPipeline: inner, responses: make(chan raft.AppendFuture), closed: make(chan struct{}), ended: make(chan struct{})}
+	go p.pass()
 	return p
 }
 
-// pass hands results on until one fails or the pipeline is closed.
 func (p *pipeline) pass() {
+	defer close(p.ended)
 	for {
+		var f raft.AppendFuture
 		select {
-		case f := <-p.AppendPipeline.Consumer():
-			if f.Error() != nil {
-				_ = p.AppendPipeline.Close()
-				return
-			}
-			select {
-			case p.done <- f:
-			case <-p.closed:
-				return
-			}
-			if !f.Response().Success { // raft's decoder leaves now
-				_ = p.AppendPipeline.Close()
-				return
-			}
+		case f = <-p.AppendPipeline.Consumer():
+		case <-p.closed:
+			return
+		}
+		if p.failed.Load() {
+			continue
+		}
+		if !f.Response().Success {
+			p.failed.Store(true)
+		}
+		select {
+		case p.responses <- f:
 		case <-p.closed:
 			return
 		}
 	}
 }
 
-func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.done }
+// AppendEntries sends a request; it fails once a response was not a success.
+func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	if p.failed.Load() {
+		return nil, raft.ErrPipelineShutdown
+	}
+	return p.AppendPipeline.AppendEntries(args, resp)
+}
 
+// Consumer returns the responses.
+func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.responses }
+
+// Close ends the pipeline and waits for its goroutine.
 func (p *pipeline) Close() error {
-	p.once.Do(func() { close(p.closed) })
 	err := p.AppendPipeline.Close()
-	p.ended.Wait()
+	close(p.closed)
+	<-p.ended
 	return err
 }
