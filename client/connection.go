@@ -38,7 +38,8 @@ type Connection struct {
 
 	mu       sync.Mutex // guards all below
 	closed   bool
-	ready    *link // nil while there is none to send on
+	link     *link // the one that lives, restored or not; nil between two
+	ready    *link // link once it is restored: nil while there is none to send on
 	epoch    uint64
 	lastRID  uint64 // even ones are calls', odd ones publishes'
 	calls    map[uint64]*call
@@ -147,6 +148,7 @@ func (c *Connection) serve(l *link) {
 	c.mu.Lock()
 	c.epoch++
 	l.epoch = c.epoch
+	c.link = l
 	c.mu.Unlock()
 	l.wg.Add(2)
 	go c.read(l)
@@ -205,7 +207,7 @@ func (c *Connection) begin(l *link) {
 // lost settles what cannot be sent again and keeps the rest for the next link.
 func (c *Connection) lost(l *link) {
 	c.mu.Lock()
-	c.ready = nil
+	c.link, c.ready = nil, nil
 	c.lastErr = l.cause
 	for rid, k := range c.calls {
 		if k.internal || k.once && k.sent {

@@ -27,6 +27,8 @@ type fake struct {
 	refuseCode uint16
 	txs        int
 	loseTx     bool // end the connection instead of answering a tx
+	// consumeWaits holds the answer to a consume back until a delivery of the connection is acknowledged.
+	consumeWaits bool
 	// afterLoss runs, with mu held, when loseAfter strikes.
 	afterLoss func()
 }
@@ -104,6 +106,7 @@ func (f *fake) serve(node int, conn net.Conn) {
 	unacked := map[uint64]native.Delivery{}
 	uploads := map[uint64][]byte{}
 	var tag uint64
+	var heldBack []native.Frame
 	refusing := false // once begun, for the rest of the connection, as when a leadership ends
 	defer func() {
 		f.mu.Lock()
@@ -199,7 +202,12 @@ func (f *fake) serve(node int, conn net.Conn) {
 			var q native.Consume
 			native.Decode(payload, &q)
 			consumers[q.ConsumerTag] = q
-			out = native.Append(out, &native.ConsumeOK{Reply: reply, ConsumerTag: q.ConsumerTag})
+			ok := &native.ConsumeOK{Reply: reply, ConsumerTag: q.ConsumerTag}
+			if f.consumeWaits {
+				heldBack = append(heldBack, ok)
+				break
+			}
+			out = native.Append(out, ok)
 		case t == native.TypeAck:
 			var a native.Ack
 			native.DecodeAck(payload, &a)
@@ -208,6 +216,10 @@ func (f *fake) serve(node int, conn net.Conn) {
 					delete(unacked, n)
 				}
 			}
+			for _, ok := range heldBack {
+				out = native.Append(out, ok)
+			}
+			heldBack = nil
 			out = native.AppendReply(out, &reply)
 		case t == native.TypeGet:
 			var g native.Get

@@ -82,7 +82,7 @@ func (d *Delivery) enqueue(how int) (*settlement, error) {
 	if c.closed || d.ch.closed {
 		return nil, ErrClosed
 	}
-	l := c.ready
+	l := c.link // not ready: deliveries come as soon as their consumer is restored, before all of the link is
 	if l == nil || l.epoch != d.epoch {
 		return nil, ErrStaleDelivery
 	}
@@ -102,7 +102,7 @@ func (d *Delivery) enqueue(how int) (*settlement, error) {
 
 // takeAcks appends the frames of all settlements that wait; called by the writer with mu held.
 func (c *Connection) takeAcks(l *link, b []byte) []byte {
-	if c.ready != l {
+	if c.link != l {
 		return b
 	}
 	for _, ch := range c.dirty {
