@@ -79,23 +79,17 @@ func (n *Node) openStable(s *stores) error {
 		s.stable = s.watchdog.Stable(n.config.Stable)
 		return nil
 	}
-	file := path.Join(n.config.DataDir, "stable.db")
-	stable, err := stablestore.Open(file)
+	dir := path.Join(n.config.DataDir, "stable")
+	stable, err := stablestore.Open(n.config.Files, dir)
+	var damage *stablestore.DamageError
+	if errors.As(err, &damage) {
+		if err := n.moveAside("stable", s, damage); err != nil {
+			return err
+		}
+		stable, err = stablestore.Open(n.config.Files, dir)
+	}
 	if err != nil {
 		return err
-	}
-	if err := stable.Verify(); err != nil {
-		_ = stable.Close()
-		var damage *stablestore.DamageError
-		if !errors.As(err, &damage) {
-			return err
-		}
-		if err := n.moveAside("stable.db", s, damage); err != nil {
-			return err
-		}
-		if stable, err = stablestore.Open(file); err != nil {
-			return err
-		}
 	}
 	s.closers = append(s.closers, stable)
 	s.stable = s.watchdog.Stable(stable)

@@ -1,10 +1,12 @@
 // Package stablestore keeps what a Raft node must not forget: its term, its vote, and a count of its starts. It
-// lies on raft-boltdb. Every value carries a checksum and has a second copy; a damaged copy is repaired from the
-// good one, two damaged copies are a *DamageError. A value that raft writes in two parts, the vote, is committed in
-// one transaction.
+// lies on raft-boltdb, with a second copy of everything in a small file beside it (rule 18). A value that raft writes
+// in two parts, the vote, is committed at once.
 //
-// Both copies lie in one value of the database, so that they change together. They guard against flipped bits, not
-// against the loss of a whole page.
+// A write goes to the copy first, then to the database, and returns when both are durable. So each of the two
+// holds at least what was promised, and either may be lost. Every value begins with a number that only grows (a term,
+// a count), so at the next start the larger one is the newer one. It may never have been promised; to remember a
+// term or a vote that was not used does no harm. Within the database each value is kept twice and with a checksum
+// too, because bbolt has none for its pages.
 package stablestore
 
 import (
@@ -13,13 +15,19 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
+	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"github.com/warrenmq/warren/fsm/store/vfs"
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 var (
@@ -27,19 +35,34 @@ var (
 	keyVoteCand = []byte("LastVoteCand")
 	keyVote     = []byte("Vote") // term (8 bytes) and candidate, together
 	keyBoots    = []byte("Boots")
+	keyTerm     = []byte("CurrentTerm")
+	// keyWhole is set once the database holds everything. Without it, a database is new or took a lost one's place.
+	keyWhole = []byte("Whole")
+)
+
+// kept are the values that there are. Each begins with a big-endian number that only grows.
+var kept = []string{string(keyTerm), string(keyVote), string(keyBoots)}
+
+const (
+	databaseFile = "stable.db"
+	copyFile     = "copy"
 )
 
 // errNotFound reads as raft expects: it compares the text.
 var errNotFound = errors.New("not found")
 
-// DamageError says that both copies of a value are damaged: the node must not vote.
+// DamageError says that a value is damaged in the database and in the copy: the node must not vote.
 type DamageError struct {
 	File string
-	Key  string
+	Key  string // "" when it is all of them
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s: both copies of %q are damaged; quarantine this node and let it take the state from its peers", e.File, e.Key)
+	what := "everything"
+	if e.Key != "" {
+		what = fmt.Sprintf("%q", e.Key)
+	}
+	return fmt.Sprintf("%s and the copy beside it: %s is damaged in both; quarantine this node and let it take the state from its peers", e.File, what)
 }
 
 // backend holds sealed copies; Set is durable and atomic when it returns.
@@ -49,23 +72,180 @@ type backend interface {
 	Close() error
 }
 
-// Store is a raft.StableStore, safe for concurrent use.
+// Store is a raft.StableStore for the values that raft keeps and the count of starts, safe for concurrent use. After
+// a write that failed, every later write returns that error.
 type Store struct {
+	file string
+
 	mu       sync.Mutex // guards everything below
 	db       backend
-	file     string
-	heldTerm []byte // LastVoteTerm, until LastVoteCand comes
+	copy     *sideCopy         // nil in memory
+	values   map[string][]byte // what is durable
+	heldTerm []byte            // LastVoteTerm, until LastVoteCand comes
+	err      error
 }
 
 var _ raft.StableStore = (*Store)(nil)
 
-// Open opens or makes the store at file. It waits at most 5 s for another process to let go of it.
-func Open(file string) (*Store, error) {
-	db, err := raftboltdb.New(raftboltdb.Options{Path: file, BoltOptions: boltOptions()})
-	if err != nil {
-		return nil, fmt.Errorf("open the stable store %s: %w", filepath.Clean(file), err)
+// Open opens or makes the store in a directory of its own. It waits at most 5 s for another process to let go of it.
+// What is damaged in one place is repaired from the other; a *DamageError says that this could not be done, and
+// nothing was altered then.
+func Open(fs vfs.FS, dir string) (*Store, error) {
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
 	}
-	return &Store{db: db, file: file}, nil
+	s := &Store{file: path.Join(dir, databaseFile)}
+	var unreadable, err error
+	s.db, err = openDatabase(s.file) // it locks, so no other process changes the copy from here on
+	if errors.Is(err, errUnreadable) {
+		unreadable, err = err, nil
+	}
+	if err == nil {
+		s.copy, err = openCopy(fs, path.Join(dir, copyFile))
+	}
+	if err == nil && unreadable != nil {
+		err = s.replaceDatabase(fs, unreadable)
+	}
+	if err == nil {
+		err = s.load()
+	}
+	if err == nil {
+		err = fs.SyncDir(dir)
+	}
+	if err == nil {
+		err = fs.SyncDir(path.Dir(dir))
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("open the stable store %s: %w", s.file, err)
+	}
+	return s, nil
+}
+
+// replaceDatabase moves a database that cannot be read aside and begins a new one, if the copy is sound.
+func (s *Store) replaceDatabase(fs vfs.FS, why error) error {
+	if len(s.copy.values) == 0 || s.copy.doubtful {
+		return errors.Join(&DamageError{File: s.file}, why)
+	}
+	aside := s.file + ".damaged"
+	for n := 1; ; n++ {
+		if _, err := fs.Stat(aside); errors.Is(err, os.ErrNotExist) {
+			break
+		} else if err != nil {
+			return err
+		}
+		aside = fmt.Sprintf("%s.damaged-%d", s.file, n)
+	}
+	if err := fs.Rename(s.file, aside); err != nil {
+		return err
+	}
+	var err error
+	s.db, err = openDatabase(s.file)
+	return err
+}
+
+// load reads both places, takes the newer of each value and writes it where it is missing.
+func (s *Store) load() error {
+	whole, _, err := s.read(keyWhole)
+	if err != nil {
+		return err
+	}
+	// A database that is not whole yet must be filled from the copy, unless nothing was ever promised.
+	if whole == nil && s.copy != nil && s.copy.doubtful {
+		return &DamageError{File: s.file}
+	}
+	s.values = map[string][]byte{}
+	stale := map[string]bool{} // in the database
+	for _, key := range kept {
+		value, sound, err := s.read([]byte(key))
+		if err != nil {
+			return err
+		}
+		var other []byte
+		if s.copy != nil {
+			other = s.copy.values[key]
+		}
+		if value == nil && !sound && (other == nil || s.copy.doubtful) {
+			return &DamageError{File: s.file, Key: key}
+		}
+		if number(other) > number(value) || value == nil {
+			value, sound = other, other == nil
+		}
+		if value != nil {
+			s.values[key], stale[key] = value, !sound
+		}
+	}
+	if s.copy != nil {
+		if err := s.copy.write(s.values); err != nil {
+			return err
+		}
+	}
+	for key, value := range s.values {
+		if stale[key] {
+			if err := s.db.Set([]byte(key), seal([]byte(key), value)); err != nil {
+				return err
+			}
+		}
+	}
+	if whole == nil {
+		return s.db.Set(keyWhole, seal(keyWhole, []byte{1}))
+	}
+	return nil
+}
+
+// read returns a value of the database, nil if it is missing or damaged; it is not sound if one of its two halves at
+// least is damaged.
+func (s *Store) read(key []byte) (value []byte, sound bool, err error) {
+	b, err := s.db.Get(key)
+	if err != nil {
+		if err.Error() == errNotFound.Error() {
+			return nil, true, nil
+		}
+		return nil, false, err
+	}
+	value, repaired, ok := unseal(key, b)
+	if !ok || len(value) == 0 || (len(value) < 8 && !bytes.Equal(key, keyWhole)) {
+		return nil, false, nil
+	}
+	return bytes.Clone(value), !repaired, nil
+}
+
+// number is what a value begins with; 0 for one that is not there.
+func number(value []byte) uint64 {
+	if len(value) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(value)
+}
+
+// errUnreadable says that bbolt cannot make sense of the file.
+var errUnreadable = errors.New("the database cannot be read")
+
+// openDatabase opens the database and reads all values once: bbolt panics at a damaged page.
+func openDatabase(file string) (db backend, err error) {
+	var bolt *raftboltdb.BoltStore
+	defer func() {
+		if p := recover(); p != nil {
+			if bolt != nil {
+				_ = bolt.Close()
+			}
+			db, err = nil, fmt.Errorf("%w: %v", errUnreadable, p)
+		}
+	}()
+	bolt, err = raftboltdb.New(raftboltdb.Options{Path: file, BoltOptions: boltOptions()})
+	if errors.Is(err, berrors.ErrInvalid) || errors.Is(err, berrors.ErrChecksum) || errors.Is(err, berrors.ErrVersionMismatch) {
+		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range append([]string{string(keyWhole)}, kept...) {
+		if _, err := bolt.Get([]byte(key)); err != nil && err.Error() != errNotFound.Error() {
+			_ = bolt.Close()
+			return nil, err
+		}
+	}
+	return bolt, nil
 }
 
 // OpenBoltLog opens raft-boltdb as a log store, with the options that make it less slow.
@@ -82,13 +262,28 @@ func OpenBoltLog(file string) (*raftboltdb.BoltStore, error) {
 func boltOptions() *bbolt.Options { return &bbolt.Options{Timeout: 5 * time.Second} }
 
 // NewMem returns a store that forgets at Close, for simulations: reopen it with Reopen.
-func NewMem() *Store { return &Store{db: memory{}, file: "memory"} }
+func NewMem() *Store {
+	s := &Store{db: memory{}, file: "memory"}
+	if err := s.load(); err != nil {
+		panic(err) // an empty map can be read
+	}
+	return s
+}
 
 // Reopen returns the in-memory store as a restarted process finds it.
 func (s *Store) Reopen() *Store {
+	again, err := s.reopen()
+	if err != nil {
+		again = &Store{db: s.db, file: s.file, err: err}
+	}
+	return again
+}
+
+func (s *Store) reopen() (*Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &Store{db: s.db, file: s.file}
+	again := &Store{db: s.db, file: s.file}
+	return again, again.load()
 }
 
 type memory map[string][]byte
@@ -134,21 +329,32 @@ func open(key, b []byte) ([]byte, bool) {
 	return b[8:], true
 }
 
-func (s *Store) set(key, value []byte) error { return s.db.Set(key, seal(key, value)) }
+// set makes a value durable, in the copy first.
+func (s *Store) set(key, value []byte) error {
+	if s.err != nil {
+		return s.err
+	}
+	next := maps.Clone(s.values)
+	next[string(key)] = bytes.Clone(value)
+	if s.copy != nil {
+		s.err = s.copy.write(next)
+	}
+	if s.err == nil {
+		s.err = s.db.Set(key, seal(key, value))
+	}
+	if s.err == nil {
+		s.values = next
+	}
+	return s.err
+}
 
 func (s *Store) get(key []byte) ([]byte, error) {
-	b, err := s.db.Get(key)
-	if err != nil {
-		return nil, err
+	if s.err != nil {
+		return nil, s.err
 	}
-	value, repaired, ok := unseal(key, b)
+	value, ok := s.values[string(key)]
 	if !ok {
-		return nil, &DamageError{File: s.file, Key: string(key)}
-	}
-	if repaired {
-		if err := s.set(key, value); err != nil {
-			return nil, err
-		}
+		return nil, errNotFound
 	}
 	return bytes.Clone(value), nil
 }
@@ -171,8 +377,10 @@ func (s *Store) Set(key, value []byte) error {
 		}
 		s.heldTerm = nil
 		return nil
+	case slices.Contains(kept, string(key)) && len(value) >= 8:
+		return s.set(key, value)
 	}
-	return s.set(key, value)
+	return fmt.Errorf("stable store: %q is none of the values that are kept", key)
 }
 
 // Get returns a value, or an error that reads "not found".
@@ -213,16 +421,6 @@ func (s *Store) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(b), nil
 }
 
-// Verify reads everything that raft will ask for, so that damage shows before the node starts.
-func (s *Store) Verify() error {
-	for _, key := range [][]byte{[]byte("CurrentTerm"), keyVoteTerm, keyBoots} {
-		if _, err := s.GetUint64(key); err != nil && err.Error() != errNotFound.Error() {
-			return err
-		}
-	}
-	return nil
-}
-
 // Boot raises the durable count of starts and returns it: 1 for the first.
 func (s *Store) Boot() (uint64, error) {
 	n, err := s.GetUint64(keyBoots)
@@ -232,9 +430,16 @@ func (s *Store) Boot() (uint64, error) {
 	return n + 1, s.SetUint64(keyBoots, n+1)
 }
 
-// Close closes the database.
+// Close closes the database and the copy.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.db.Close()
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.copy != nil {
+		errs = append(errs, s.copy.file.Close())
+	}
+	return errors.Join(errs...)
 }
