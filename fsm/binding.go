@@ -75,7 +75,7 @@ func (s *state) insertBinding(b *binding) {
 	case headers:
 		b.criteria, _ = parseCriteria(b.arguments)
 	}
-	s.bindings++
+	b.row = s.bindings.add(b)
 	b.hash = b.digest()
 	s.sum += b.hash
 }
@@ -97,7 +97,9 @@ func (s *state) deleteBinding(b *binding) {
 		b.node.bindings.remove(b, listSlot)
 		b.node.prune()
 	}
-	s.bindings--
+	if moved := s.bindings.remove(b.row); moved != nil {
+		moved.row = b.row
+	}
 	s.sum -= b.hash
 	if e.autoDelete && len(e.from) == 0 {
 		s.deleteExchange(e)

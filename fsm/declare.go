@@ -133,7 +133,7 @@ func (s *state) insertExchange(e *exchange) {
 	if !e.durable {
 		e.transient = s.drop.exchanges.PushBack(e)
 	}
-	s.exchanges++
+	e.row = s.exchanges.add(e)
 	e.hash = e.digest()
 	s.sum += e.hash
 }
@@ -238,7 +238,9 @@ func (s *state) deleteExchange(e *exchange) {
 	if !e.durable {
 		s.drop.exchanges.Remove(e.transient)
 	}
-	s.exchanges--
+	if moved := s.exchanges.remove(e.row); moved != nil {
+		moved.row = e.row
+	}
 	s.sum -= e.hash
 	for len(e.from) > 0 {
 		s.deleteBinding(e.from[len(e.from)-1])

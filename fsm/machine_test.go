@@ -153,25 +153,3 @@ func TestTopicVectors(t *testing.T) {
 	}
 	t.Logf("worst case took %v", time.Since(start))
 }
-
-func BenchmarkApplyPublish(b *testing.B) {
-	m := New(Options{})
-	l := &entryLog{t: b, machines: []*Machine{m}}
-	q := l.apply(PutQueue{Vhost: 1, Name: "q", Durable: true})[0].Queue
-	p := &Publish{Vhost: 1, RoutingKey: "q", Body: make([]byte, 256)}
-	const batch = 800
-	b.ResetTimer()
-	for i := 0; i < b.N; i += batch {
-		var e Batch
-		l.index++
-		e.Begin(1, l.index, 0, 256<<10)
-		for range batch {
-			e.AppendPublish(p)
-		}
-		last := m.state.queues[q].messages.last
-		e.Append(&Settle{Queue: q, Runs: []Run{{1, last + 1}}})
-		if _, err := m.Apply(l.index, 1, e.Finish()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -76,14 +76,15 @@ func (c *chunk) from(i int) int {
 // all gone is freed. A message pins the log entry that brought it until the next snapshot, which either copies its
 // content out or leaves it to the file; so what survivors pin is bounded by the log written between two snapshots.
 type messages struct {
-	last    uint64   // the last sequence given
-	chunks  []*chunk // ascending by index, none empty except perhaps the last
-	epoch   uint64   // raised by each view
-	version uint64   // raised by each change
-	count   uint64   // live messages
-	bytes   uint64   // their bodies
-	memory  uint64   // bytes of bodies and properties in memory
-	sum     uint64   // of contribution over the live messages
+	last    uint64        // the last sequence given
+	chunks  []*chunk      // ascending by index, none empty except perhaps the last
+	epoch   uint64        // raised by each view
+	version uint64        // raised by each change
+	count   uint64        // live messages
+	bytes   uint64        // their bodies
+	memory  uint64        // bytes of bodies and properties in memory
+	sum     uint64        // of contribution over the live messages
+	viewed  *messagesView // the last view, until something changes
 }
 
 // contribution is what a live message adds to its queue's sum.
@@ -128,6 +129,7 @@ func (m *messages) at(sequence uint64) (where, position int, ok bool) {
 
 // writable returns a chunk that no view shares.
 func (m *messages) writable(where int) *chunk {
+	m.viewed = nil
 	c := m.chunks[where]
 	if c.epoch == m.epoch {
 		return c
@@ -384,14 +386,19 @@ type messagesView struct {
 	chunks                           []*chunk
 }
 
-// view returns the messages as they are now, at the cost of one reference a chunk; later changes copy what they touch.
+// view returns the messages as they are now, at the cost of one reference a chunk, or nothing when they are as at the
+// last view; later changes copy what they touch.
 func (m *messages) view() messagesView {
+	if m.viewed != nil {
+		return *m.viewed
+	}
 	m.epoch++
 	if m.count == 0 {
 		m.chunks = nil
 	}
-	return messagesView{last: m.last, version: m.version, count: m.count, bytes: m.bytes, sum: m.sum,
+	m.viewed = &messagesView{last: m.last, version: m.version, count: m.count, bytes: m.bytes, sum: m.sum,
 		chunks: slices.Clone(m.chunks)}
+	return *m.viewed
 }
 
 // place is where a record is.

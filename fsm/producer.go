@@ -1,6 +1,9 @@
 package fsm
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // ProducerIdle is how long a producer is remembered after its last publish, in ms of the batch clock.
 const ProducerIdle = 24 * 60 * 60 * 1000
@@ -15,16 +18,24 @@ const (
 
 // producer remembers which of its publishes took effect and how many queues each reached (rule 5).
 type producer struct {
+	*memory // changed after producers.writable only
+
+	row            int    // its place in producers.rows
+	sum            uint64 // derived: of the outcomes
+	hash           uint64 // its part of state.sum
+	previous, next *producer
+	stale, gone    bool // scratch
+}
+
+// memory is what a producer is in a snapshot. One that a snapshot may be reading (its epoch is older than that of the
+// rows) is copied before it is changed.
+type memory struct {
+	epoch    uint64
 	id       string
 	highest  uint64
 	outcomes []outcome // ascending, disjoint; those wholly below the window are gone
 	used     int64     // batch clock of its last publish
 	stamp    uint64    // orders producers by last use
-
-	sum            uint64 // derived: of the outcomes
-	hash           uint64 // its part of state.sum
-	previous, next *producer
-	stale, gone    bool // scratch
 }
 
 // outcome is a run of sequences that took effect and reached the same number of queues.
@@ -38,6 +49,18 @@ type producers struct {
 	byID map[string]*producer
 	ring producer // ring.next is idle for longest
 	runs int      // outcomes of all
+	rows rows[memory]
+}
+
+// writable makes a producer's memory its own.
+func (ps *producers) writable(p *producer) {
+	if p.epoch == ps.rows.epoch {
+		return
+	}
+	copied := *p.memory
+	copied.epoch, copied.outcomes = ps.rows.epoch, slices.Clone(p.outcomes)
+	p.memory = &copied
+	ps.rows.set(p.row, &copied)
 }
 
 func (o outcome) digest() uint64 {
@@ -116,6 +139,8 @@ func (s *state) insertProducer(p *producer) {
 		p.sum += o.digest()
 	}
 	ps.byID[p.id] = p
+	p.epoch = ps.rows.epoch
+	p.row = ps.rows.add(p.memory)
 	ps.runs += len(p.outcomes)
 	ps.link(p)
 	p.hash = p.digest()
@@ -142,6 +167,7 @@ func (ps *producers) oldest() *producer {
 
 // use makes a producer the one used last.
 func (s *state) use(p *producer) {
+	s.producers.writable(p)
 	if p.next != &s.producers.ring {
 		p.unlink()
 		s.producers.link(p)
@@ -159,9 +185,10 @@ func (s *state) use(p *producer) {
 func (s *state) recordPublish(p *producer, id []byte, sequence uint64, routed uint32) {
 	if p == nil {
 		s.lastStamp++
-		p = &producer{id: string(id), stamp: s.lastStamp, used: s.clock}
+		p = &producer{memory: &memory{id: string(id), stamp: s.lastStamp, used: s.clock}}
 		s.insertProducer(p)
 	}
+	s.producers.writable(p)
 	s.producers.runs += p.record(sequence, routed)
 	s.use(p)
 	for len(s.producers.byID) > MaxProducers || s.producers.runs > maxOutcomeRuns && len(s.producers.byID) > 1 {
@@ -173,6 +200,9 @@ func (s *state) dropProducer(p *producer) {
 	p.unlink()
 	p.gone = true
 	delete(s.producers.byID, p.id)
+	if moved := s.producers.rows.remove(p.row); moved != nil {
+		s.producers.byID[moved.id].row = p.row
+	}
 	s.producers.runs -= len(p.outcomes)
 	s.sum -= p.hash
 }

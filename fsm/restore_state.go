@@ -51,7 +51,7 @@ func (i *image) state(queues map[uint64]*messages) (*state, error) {
 		s.insertBinding(made)
 	}
 	for _, p := range i.Producers {
-		made := &producer{id: p.ID, highest: p.Highest, used: p.Used, stamp: p.Stamp}
+		made := &producer{memory: &memory{id: p.ID, highest: p.Highest, used: p.Used, stamp: p.Stamp}}
 		for o := p.Outcomes; len(o) >= 3; o = o[3:] {
 			made.outcomes = append(made.outcomes, outcome{from: o[0], to: o[1], routed: uint32(o[2])})
 		}

@@ -238,7 +238,7 @@ func TestRule5IdleProducersAreForgotten(t *testing.T) {
 func TestRule5OutcomesOfAllProducersAreBounded(t *testing.T) {
 	s := genesis()
 	for i := range 3 {
-		p := &producer{id: fmt.Sprint(i), outcomes: make([]outcome, maxOutcomeRuns/2)}
+		p := &producer{memory: &memory{id: fmt.Sprint(i), outcomes: make([]outcome, maxOutcomeRuns/2)}}
 		s.insertProducer(p)
 	}
 	s.settleUp()

@@ -1,10 +1,6 @@
 package fsm
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // messageFiles returns the files in use, made if there are none yet; nil when everything stays in memory.
 func (m *Machine) messageFiles() (*messageFiles, error) {
@@ -60,14 +56,14 @@ func (m *Machine) takeSnapshot() (*snapshot, error) {
 
 // capture is takeSnapshot with the lock held.
 func (m *Machine) capture() *snapshot {
-	files, image := m.files, m.state.image()
-	s := &snapshot{files: files, state: image.encode, index: image.Index, term: image.Term, views: make([]queueView, 0, len(m.state.queues))}
+	files, view := m.files, m.state.view()
+	s := &snapshot{files: files, state: view.encode, index: view.Index, term: view.Term, views: make([]queueView, 0, len(m.state.queues))}
 	var memory uint64
-	for number, q := range m.state.queues {
+	for e := m.state.byNumber.Front(); e != nil; e = e.Next() {
+		q := e.Value.(*queue)
 		memory += q.messages.memory
-		s.views = append(s.views, queueView{number, q.messages.view()})
+		s.views = append(s.views, queueView{q.number, q.messages.view()})
 	}
-	slices.SortFunc(s.views, func(a, b queueView) int { return cmp.Compare(a.number, b.number) })
 	s.keep = memory <= m.bodyMemory()
 	s.hold = func(queue uint64, f func(*messages)) {
 		m.mu.Lock()

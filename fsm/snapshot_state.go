@@ -104,51 +104,65 @@ type uploadImage struct {
 	Parts                        [][]byte
 }
 
-// image copies the state but for its messages; the machine's lock is held. Slices that never change are shared.
-func (s *state) image() *image {
-	i := &image{Version: imageVersion, HashVersion: HashVersion, Hash: s.hash(), Index: s.index, Term: s.term, Clock: s.clock,
-		Cluster: s.cluster, Leader: s.leader, LastNumber: s.lastNumber, LastStamp: s.lastStamp,
-		Cursor: [2]uint64{s.cursor.queue, s.cursor.sequence}}
+// stateView is the state but for its messages at one moment. It may be read by any goroutine without a lock.
+type stateView struct {
+	image     // what there is once, vhosts, queues, uploads
+	exchanges rowsView[exchange]
+	bindings  rowsView[binding]
+	producers rowsView[memory]
+}
+
+// view takes references to what never changes and copies what does, queues above all; the machine's lock is held.
+func (s *state) view() *stateView {
+	v := &stateView{exchanges: s.exchanges.view(), bindings: s.bindings.view(), producers: s.producers.rows.view()}
 	n := &s.counters
-	i.Counters = [6]uint64{n.published, n.routed, n.duplicates, n.acknowledged, n.rejected, n.returned}
+	v.image = image{Version: imageVersion, HashVersion: HashVersion, Hash: s.hash(), Index: s.index, Term: s.term, Clock: s.clock,
+		Cluster: s.cluster, Leader: s.leader, LastNumber: s.lastNumber, LastStamp: s.lastStamp,
+		Cursor:   [2]uint64{s.cursor.queue, s.cursor.sequence},
+		Counters: [6]uint64{n.published, n.routed, n.duplicates, n.acknowledged, n.rejected, n.returned}}
+	i := &v.image
 	for _, b := range s.boots {
 		i.Boots = append(i.Boots, bootImage{Server: b.Server, Boot: b.Boot})
 	}
-	i.Queues = make([]queueImage, 0, len(s.queues))
-	i.Bindings = make([]bindingImage, 0, s.bindings)
 	for _, v := range s.vhosts {
 		i.Vhosts = append(i.Vhosts, vhostImage{Number: v.number, Name: v.name})
-		for _, e := range v.exchanges {
-			i.Exchanges = append(i.Exchanges, exchangeImage{Number: e.number, Vhost: v.number, Name: e.name, Kind: e.kind,
-				Durable: e.durable, AutoDelete: e.autoDelete, Internal: e.internal, Arguments: e.arguments})
-		}
-		for _, b := range v.bindings {
-			i.Bindings = append(i.Bindings, bindingImage{Source: b.source.number, Destination: b.destination(), Key: b.key, Arguments: b.arguments})
-		}
 	}
-	for _, q := range s.queues {
+	i.Queues = make([]queueImage, 0, len(s.queues))
+	for e := s.byNumber.Front(); e != nil; e = e.Next() {
+		q := e.Value.(*queue)
 		i.Queues = append(i.Queues, queueImage{Number: q.number, Vhost: q.vhost.number, Name: q.name, Durable: q.durable,
 			Exclusive: q.exclusive, AutoDelete: q.autoDelete, Arguments: q.arguments, OwnerTerm: q.owner.Term, OwnerNumber: q.owner.Number,
 			Mark: q.mark, Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince})
-	}
-	if len(s.producers.byID) > 0 {
-		i.Producers = make([]producerImage, 0, len(s.producers.byID))
-		all := make([]uint64, 0, 3*s.producers.runs) // one allocation: this is what stalls apply
-		for p := s.producers.ring.next; p != &s.producers.ring; p = p.next {
-			outcomes := all[len(all):]
-			for _, o := range p.outcomes {
-				outcomes = append(outcomes, o.from, o.to, uint64(o.routed))
-			}
-			all = all[:min(cap(all), len(all)+len(outcomes))]
-			i.Producers = append(i.Producers, producerImage{ID: p.id, Highest: p.highest, Used: p.used, Stamp: p.stamp, Outcomes: outcomes})
-		}
 	}
 	for id, c := range s.sessions {
 		for _, u := range c.uploads {
 			i.Uploads = append(i.Uploads, uploadImage{Term: id.Term, Session: id.Number, Number: u.number, Total: u.total, Parts: slices.Clone(u.parts)})
 		}
 	}
-	return i
+	return v
+}
+
+// encode returns the view's bytes.
+func (v *stateView) encode() []byte {
+	i := v.image
+	i.Exchanges = make([]exchangeImage, 0, v.exchanges.count)
+	for e := range v.exchanges.all {
+		i.Exchanges = append(i.Exchanges, exchangeImage{Number: e.number, Vhost: e.vhost.number, Name: e.name, Kind: e.kind,
+			Durable: e.durable, AutoDelete: e.autoDelete, Internal: e.internal, Arguments: e.arguments})
+	}
+	i.Bindings = make([]bindingImage, 0, v.bindings.count)
+	for b := range v.bindings.all {
+		i.Bindings = append(i.Bindings, bindingImage{Source: b.source.number, Destination: b.destination(), Key: b.key, Arguments: b.arguments})
+	}
+	i.Producers = make([]producerImage, 0, v.producers.count)
+	for p := range v.producers.all {
+		made := producerImage{ID: p.id, Highest: p.highest, Used: p.used, Stamp: p.stamp, Outcomes: make([]uint64, 0, 3*len(p.outcomes))}
+		for _, o := range p.outcomes {
+			made.Outcomes = append(made.Outcomes, o.from, o.to, uint64(o.routed))
+		}
+		i.Producers = append(i.Producers, made)
+	}
+	return i.encode()
 }
 
 // encode returns the image's bytes, the same for equal states.
@@ -160,6 +174,7 @@ func (i *image) encode() []byte {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Key, b.Key),
 			bytes.Compare(a.Arguments, b.Arguments))
 	})
+	slices.SortFunc(i.Producers, func(a, b producerImage) int { return cmp.Compare(a.Stamp, b.Stamp) })
 	slices.SortFunc(i.Uploads, func(a, b uploadImage) int {
 		return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Number, b.Number))
 	})

@@ -27,8 +27,8 @@ type state struct {
 	sessions    map[Session]*session
 	uploads     int    // unfinished uploads
 	uploadBytes uint64 // received by them
-	exchanges   int
-	bindings    int
+	exchanges   rows[exchange]
+	bindings    rows[binding]
 	messages    uint64 // live messages of all queues, as of the last entry
 	bytes       uint64 // their bodies
 
@@ -86,6 +86,7 @@ type exchange struct {
 	topic     *topicNode    // root, nil unless a topic exchange with bindings
 	visited   uint64        // scratch: the last routing that came by
 	transient *list.Element // its place in state.drop, unless durable
+	row       int           // its place in state.exchanges
 	gone      bool
 	hash      uint64 // its part of state.sum
 }
@@ -141,6 +142,7 @@ type binding struct {
 	criteria *criteria  // of a headers exchange
 	node     *topicNode // of a topic exchange
 	at       [listKinds]int
+	row      int    // its place in state.bindings
 	hash     uint64 // its part of state.sum
 }
 
