@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// book knows where the servers are: by gossip, and by the prefaces of their connections. Of two reports about a
-// server the one with the higher boot counter holds, and gossip's over a preface's of the same boot.
+// book knows where the servers are: by gossip, and by the prefaces of their connections. Gossip holds for whom it thinks
+// alive, also when the boot counter went down because an old data directory was brought back (rule 18); of two prefaces
+// the one with the higher boot counter does.
 type book struct {
 	mu      sync.Mutex
 	members map[string]Member // by server id
@@ -50,6 +51,9 @@ func (b *book) gossip(members []Member) {
 	alive := make(map[string]bool, len(members))
 	for _, m := range members {
 		alive[m.Server] = true
+		if old, known := b.members[m.Server]; known && m.Boots < old.Boots {
+			delete(b.members, m.Server)
+		}
 		b.learnLocked(m)
 	}
 	b.alive = alive

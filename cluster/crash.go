@@ -14,6 +14,7 @@ import (
 const (
 	secondDial  = 5 * time.Millisecond   // between two dials that must both be refused
 	standInLine = 150 * time.Millisecond // by which each further follower waits for those before it
+	crashTries  = 10                     // for the others to see the same
 	crashLimit  = 2 * time.Second        // for one examination
 	crashEvery  = 30 * time.Second       // so at most twice a minute
 )
@@ -33,9 +34,6 @@ func (n *Node) connectionEnded(server string) {
 func (n *Node) examineLeader(l Leadership) {
 	ctx, cancel := context.WithTimeout(n.ctx, crashLimit)
 	defer cancel()
-	if !n.mayReplace(l) || !n.dialRefused(ctx, l.Server) {
-		return
-	}
 	others := slices.DeleteFunc(n.Voters(), func(s string) bool { return s == l.Server })
 	slices.SortFunc(others, func(a, b string) int { return cmp.Compare(a, b) })
 	place := slices.Index(others, n.server)
@@ -49,8 +47,18 @@ func (n *Node) examineLeader(l Leadership) {
 			return
 		}
 	}
-	if !n.confirmed(ctx, l, others) || !n.mayReplace(l) || !n.dialRefused(ctx, l.Server) || !n.mayReplace(l) {
-		return
+	for try := 0; ; try++ { // the others' connections end a moment sooner or later than this one's
+		if now := n.lookAtRaft(); try == crashTries || now.Term != l.Term || n.streams.connected(l.Server) || !n.dialRefused(ctx, l.Server) {
+			return
+		}
+		if n.confirmed(ctx, l, others) && n.mayReplace(l) {
+			break
+		}
+		select {
+		case <-time.After(2 * secondDial):
+		case <-ctx.Done():
+			return
+		}
 	}
 	n.crashMu.Lock()
 	usual := l.Term <= n.crashTerm || len(n.crashTimes) == 2 && time.Since(n.crashTimes[0]) < 2*crashEvery

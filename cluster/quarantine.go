@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/hashicorp/raft"
@@ -17,8 +18,8 @@ func (n *Node) refuseAlone(damage error) error {
 // outdated is called when a peer knows a later start of this data directory: an old copy was brought back (rule 18).
 func (n *Node) outdated(known uint64, peer string) {
 	reason := fmt.Sprintf("%s has seen start %d of this data directory, which counts less: an old copy was brought back", peer, known)
-	n.quarantine(reason)
 	n.knownBoots.Store(max(known, n.knownBoots.Load()))
+	n.quarantine(reason)
 }
 
 // quarantine takes this node out of elections until it has applied what a leader seen since has committed.
@@ -56,6 +57,13 @@ func (n *Node) endQuarantine() {
 	}
 	n.transport.quarantined.Store(false)
 	n.log.Warn("this node has caught up and votes again", "index", commit)
+	// New connections tell the peers of the new boot counter.
+	n.transport.CloseStreams()
+	n.spawn(func() {
+		ctx, cancel := context.WithTimeout(n.ctx, requestLimit)
+		defer cancel()
+		n.Status(ctx)
+	})
 }
 
 // CaughtUp reports whether this node knows a leader and has applied what was committed when it last heard from it.

@@ -259,3 +259,54 @@ func TestRule01EveryTermIsALeadershipOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// All nodes start again together: nobody waits for heartbeats that cannot come.
+func TestRule22AStartWithEverybodyThereDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulation(t)
+		defer s.close()
+		began := time.Now()
+		leader := s.leader()
+		if took := time.Since(began); took > 400*time.Millisecond {
+			t.Errorf("the first leader took %v", took)
+		}
+		if err := s.put(leader, "a"); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range s.machines {
+			s.crash(m)
+		}
+		for _, m := range s.machines {
+			s.start(m)
+		}
+		began = time.Now()
+		leader = s.leader()
+		if took := time.Since(began); took > 400*time.Millisecond {
+			t.Errorf("the next leader took %v", took)
+		}
+		if err := leader.node.Barrier(t.Context()); err != nil || !slices.Equal(leader.fsm.all(), []string{"a"}) {
+			t.Errorf("%v, %v", leader.fsm.all(), err)
+		}
+	})
+}
+
+// A time-out says nothing: only a refused dial shows that the process is gone.
+func TestRule21ACutOffLeaderIsReplacedByHeartbeatOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulation(t)
+		defer s.close()
+		leader := s.leader()
+		term := leader.node.Leadership().Term
+		s.net.Isolate(leader.name, s.names()...)
+		<-time.After(450 * time.Millisecond)
+		for _, m := range s.machines {
+			if l := m.node.Leadership(); m != leader && l.Term != term {
+				t.Errorf("%s is in term %d before the heartbeats can have shown anything", m.name, l.Term)
+			}
+		}
+		<-time.After(2 * time.Second)
+		if next := s.leader(); next == leader {
+			t.Error("nobody took over")
+		}
+	})
+}

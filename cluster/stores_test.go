@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/warrenmq/warren/fsm/store/vfs"
+)
+
+func proposeMany(t *testing.T, n *testNode, from, to int) {
+	t.Helper()
+	pad := strings.Repeat("x", 1000)
+	for i := from; i < to; i++ {
+		if err := n.propose(t, fmt.Sprintf("%d-%s", i, pad)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRule16SnapshotsGoByBytesAndTheLogIsKeptBackToTheOldestOne(t *testing.T) {
+	n := start(t, Config{NodeID: "solo", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: "127.0.0.1:0", BootstrapExpect: 1,
+		SnapshotBytes: 20 << 10, SegmentBytes: 8 << 10})
+	eventually(t, "leadership", func() bool { return n.Leadership().Local })
+	var indexes []uint64
+	for i := range 4 {
+		proposeMany(t, n, i*30, (i+1)*30)
+		eventually(t, "a snapshot", func() bool {
+			s := n.Stats().SnapshotIndex
+			return s > 0 && !slices.Contains(indexes, s)
+		})
+		indexes = append(indexes, n.Stats().SnapshotIndex)
+	}
+	list, err := n.stores.snapshots.List()
+	if err != nil || len(list) != keptSnapshots {
+		t.Fatalf("%d snapshots, %v", len(list), err)
+	}
+	first, err := n.stores.log.FirstIndex()
+	if oldest := list[len(list)-1].Index; err != nil || first > oldest+1 {
+		t.Errorf("the log begins at %d, behind the oldest snapshot at %d", first, oldest)
+	}
+	if first <= 1 {
+		t.Error("the log was never cut")
+	}
+}
+
+func TestAFollowerFarBehindTakesASnapshot(t *testing.T) {
+	configs := threeConfigs(t)
+	for i := range configs {
+		configs[i].SnapshotBytes, configs[i].SegmentBytes = 16<<10, 8<<10
+	}
+	nodes := startThree(t, configs)
+	leader := leaderOf(t, nodes)
+	behind := without(nodes, leader)[0]
+	behind.stop(t)
+	proposeMany(t, leader, 0, 150)
+	eventually(t, "the leader's log to be cut", func() bool {
+		_ = leader.Snapshot()
+		first, _ := leader.stores.log.FirstIndex()
+		if first <= 20 {
+			_ = leader.propose(t, strings.Repeat("y", 1000))
+		}
+		return first > 20
+	})
+	back := start(t, behind.config)
+	if err := back.Barrier(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(back.fsm.all(), leader.fsm.all()) {
+		t.Errorf("applied %d of %d", len(back.fsm.all()), len(leader.fsm.all()))
+	}
+	eventually(t, "its log to begin behind the snapshot", func() bool {
+		first, _ := back.stores.log.FirstIndex()
+		return first == 0 || first > 20
+	})
+}
+
+func TestRule18ADamagedNodeIsQuarantinedUntilItHasCaughtUp(t *testing.T) {
+	configs := threeConfigs(t)
+	nodes := startThree(t, configs)
+	leader := leaderOf(t, nodes)
+	proposeMany(t, leader, 0, 20)
+	hurt := without(nodes, leader)[0]
+	if err := hurt.Barrier(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hurt.stop(t)
+	segments, err := filepath.Glob(filepath.Join(hurt.config.DataDir, "log", "seg-*"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(err, "no segments")
+	}
+	if err := vfs.FlipBit(vfs.OS{}, segments[0], 8*3000); err != nil {
+		t.Fatal(err)
+	}
+	back := start(t, hurt.config)
+	if !back.transport.quarantined.Load() {
+		t.Fatal("it is not quarantined")
+	}
+	if _, err := os.Stat(filepath.Join(hurt.config.DataDir, "log.damaged-2")); err != nil {
+		t.Error("the damaged log was not kept:", err)
+	}
+	eventually(t, "the end of the quarantine", func() bool { return !back.transport.quarantined.Load() })
+	if err := back.Barrier(t.Context()); err != nil || !slices.Equal(back.fsm.all(), leader.fsm.all()) {
+		t.Errorf("%v: applied %d of %d", err, len(back.fsm.all()), len(leader.fsm.all()))
+	}
+	if back.identity.get().Quarantined != "" || !slices.Contains(leader.Voters(), back.server) {
+		t.Error("it is not what it was")
+	}
+}
+
+func TestRule18AQuarantinedNodeNeitherVotesNorStands(t *testing.T) {
+	nodes := startThree(t, threeConfigs(t))
+	leader := leaderOf(t, nodes)
+	n := without(nodes, leader)[0]
+	n.transport.quarantined.Store(true)
+	defer n.transport.quarantined.Store(false)
+	for _, c := range []any{&raft.RequestVoteRequest{}, &raft.RequestPreVoteRequest{}, &raft.TimeoutNowRequest{}} {
+		answer := make(chan raft.RPCResponse, 1)
+		if n.transport.examine(&raft.RPC{Command: c, RespChan: answer}) {
+			t.Errorf("%T reaches raft", c)
+		} else if r := <-answer; r.Error == nil {
+			t.Errorf("%T was answered %v", c, r.Response)
+		}
+	}
+	for _, c := range []any{&raft.AppendEntriesRequest{}, &raft.InstallSnapshotRequest{}} {
+		if !n.transport.examine(&raft.RPC{Command: c}) {
+			t.Errorf("%T does not reach raft", c)
+		}
+	}
+	id, to := raft.ServerID(leader.server), raft.ServerAddress(leader.server)
+	if n.transport.RequestVote(id, to, &raft.RequestVoteRequest{}, &raft.RequestVoteResponse{}) == nil ||
+		n.transport.RequestPreVote(id, to, &raft.RequestPreVoteRequest{}, &raft.RequestPreVoteResponse{}) == nil ||
+		n.transport.TimeoutNow(id, to, &raft.TimeoutNowRequest{}, &raft.TimeoutNowResponse{}) == nil {
+		t.Error("it sends votes")
+	}
+}
+
+// A copy of a data directory that was taken before later starts is brought back.
+func TestRule18AnOldDataDirectoryVotesOnlyWhenCaughtUp(t *testing.T) {
+	configs := threeConfigs(t)
+	nodes := startThree(t, configs)
+	leader := leaderOf(t, nodes)
+	n := without(nodes, leader)[0]
+	for range 2 {
+		n.stop(t)
+		n = start(t, n.config)
+		eventually(t, "a leader", func() bool { return n.Leadership().Server != "" })
+	}
+	proposeMany(t, leader, 0, 5)
+	n.stop(t)
+	if err := n.identity.change(func(v *identityRecord) { v.Boots, v.Peers = 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	back := start(t, n.config)
+	eventually(t, "more starts than anybody has seen, and the vote", func() bool {
+		return back.identity.get().Boots > 3 && !back.transport.quarantined.Load() && !leader.streams.isStale(back.server)
+	})
+}
+
+func TestDamageOfALoneNodeIsRefused(t *testing.T) {
+	c := Config{NodeID: "solo", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: "127.0.0.1:0", BootstrapExpect: 1}
+	n := start(t, c)
+	eventually(t, "leadership", func() bool { return n.Leadership().Local })
+	proposeMany(t, n, 0, 20)
+	n.stop(t)
+	segments, _ := filepath.Glob(filepath.Join(c.DataDir, "log", "seg-*"))
+	if err := vfs.FlipBit(vfs.OS{}, segments[0], 8*3000); err != nil {
+		t.Fatal(err)
+	}
+	c.FSM = &lines{}
+	if _, err := Open(c); err == nil || !strings.Contains(err.Error(), "backup") {
+		t.Errorf("opened with a damaged log: %v", err)
+	}
+}
+
+// hashicorp/raft's issues 503, 614, 666 and 683: a leader whose disk hangs or fails keeps its heartbeats going.
+func TestRule19ALeaderWhoseDiskFailsIsReplacedAndSaysSo(t *testing.T) {
+	configs := threeConfigs(t)
+	fault := vfs.Faulty(vfs.OS{})
+	configs[0].Files = fault
+	nodes := startThree(t, configs)
+	leader := leaderOf(t, nodes)
+	if leader != nodes[0] {
+		t.Skip("another node leads")
+	}
+	fault.Add(vfs.Rule{Op: vfs.OpSync, Path: "seg-*", Count: -1, Err: errors.New("input/output error")})
+	if err := leader.propose(t, "x"); err == nil {
+		t.Error("an entry was committed by a leader that cannot write")
+	}
+	select {
+	case <-leader.Failed():
+	case <-time.After(5 * time.Second):
+		t.Fatal("it has not failed")
+	}
+	if leader.Err() == nil || !strings.Contains(leader.Err().Error(), "input/output") {
+		t.Error(leader.Err())
+	}
+	next := leaderOf(t, nodes[1:])
+	if err := next.propose(t, "y"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A hung sync is worse: the call does not return, and raft's main goroutine with it.
+func TestRule19ALeaderWhoseDiskHangsIsReplaced(t *testing.T) {
+	configs := threeConfigs(t)
+	fault := vfs.Faulty(vfs.OS{})
+	configs[0].Files, configs[0].DiskTimeout = fault, 300*time.Millisecond
+	nodes := startThree(t, configs)
+	leader := leaderOf(t, nodes)
+	if leader != nodes[0] {
+		t.Skip("another node leads")
+	}
+	answer := make(chan struct{})
+	defer close(answer)
+	fault.Add(vfs.Rule{Op: vfs.OpSync, Path: "seg-*", Count: -1, Hang: answer})
+	leader.Propose([]byte("x"), func(error) {})
+	select {
+	case <-leader.Failed():
+	case <-time.After(5 * time.Second):
+		t.Fatal("it has not failed")
+	}
+	if next := leaderOf(t, nodes[1:]); next.propose(t, "y") != nil {
+		t.Error("the new leader cannot commit")
+	}
+}
