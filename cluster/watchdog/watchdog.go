@@ -30,6 +30,8 @@ type Watchdog struct {
 	running map[*call]struct{}
 	spare   []*call // bounded by the calls that ever ran at once
 	err     error
+	ran     time.Duration // for how long this process ran, as of ticked; see now
+	ticked  time.Time
 
 	stop      chan struct{} // closed by Close
 	done      sync.WaitGroup
@@ -38,7 +40,7 @@ type Watchdog struct {
 
 type call struct {
 	op    string
-	start time.Time
+	start time.Duration // by now
 }
 
 // New starts a watchdog; Close stops it.
@@ -46,7 +48,7 @@ func New(opt Options) *Watchdog {
 	if opt.Limit == 0 {
 		opt.Limit = DefaultLimit
 	}
-	w := &Watchdog{opt: opt, running: map[*call]struct{}{}, stop: make(chan struct{})}
+	w := &Watchdog{opt: opt, running: map[*call]struct{}{}, ticked: time.Now(), stop: make(chan struct{})}
 	w.done.Add(1)
 	go w.watch()
 	return w
@@ -68,7 +70,7 @@ func (w *Watchdog) Err() error {
 // watch looks at the running calls eight times in a limit, so that a hang is found at most an eighth late.
 func (w *Watchdog) watch() {
 	defer w.done.Done()
-	tick := time.NewTicker(w.opt.Limit / 8)
+	tick := time.NewTicker(w.interval())
 	defer tick.Stop()
 	for {
 		select {
@@ -77,13 +79,23 @@ func (w *Watchdog) watch() {
 		case <-tick.C:
 		}
 		w.mu.Lock()
+		w.ran, w.ticked = w.now(), time.Now()
 		for c := range w.running {
-			if d := time.Since(c.start); d >= w.opt.Limit {
+			if d := w.ran - c.start; d >= w.opt.Limit {
 				w.fail(fmt.Errorf("%s has hung for %v: the disk does not answer", c.op, d.Round(time.Millisecond)))
 			}
 		}
 		w.mu.Unlock()
 	}
+}
+
+// interval is the time between two looks.
+func (w *Watchdog) interval() time.Duration { return w.opt.Limit / 8 }
+
+// now is for how long this process ran. When the watching itself stood still for longer than it should, the whole
+// process was paused, as a suspended machine is: that is no fault of the disk and does not count. The caller holds mu.
+func (w *Watchdog) now() time.Duration {
+	return w.ran + min(time.Since(w.ticked), 2*w.interval())
 }
 
 // fail keeps and reports the first failure. The caller holds mu.
@@ -112,13 +124,13 @@ func (w *Watchdog) do(op string, write bool, expected func(error) bool, f func()
 	if n := len(w.spare); n > 0 {
 		c, w.spare = w.spare[n-1], w.spare[:n-1]
 	}
-	*c = call{op, time.Now()}
+	*c = call{op, w.now()}
 	w.running[c] = struct{}{}
 	w.mu.Unlock()
 	err := f()
-	d := time.Since(c.start)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	d := w.now() - c.start
 	delete(w.running, c)
 	w.spare = append(w.spare, c)
 	switch {

@@ -59,3 +59,15 @@ func TestRule19ErrorFires(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRule19PauseOfTheProcessIsNoHang: nobody watches here, as when the whole process stands still.
+func TestRule19PauseOfTheProcessIsNoHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &Watchdog{opt: Options{Limit: DefaultLimit}, running: map[*call]struct{}{}, ticked: time.Now()}
+		h := &hanging{release: make(chan struct{})}
+		time.AfterFunc(time.Minute, func() { close(h.release) })
+		if err := w.Log(h).StoreLog(&raft.Log{}); err != nil || w.Err() != nil {
+			t.Errorf("a pause counts as a failure of the disk: %v, %v", err, w.Err())
+		}
+	})
+}
