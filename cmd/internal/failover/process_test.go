@@ -275,3 +275,22 @@ func pass(t *testing.T, d time.Duration) {
 		t.FailNow()
 	}
 }
+
+// Logged says whether a line of the node's log has all the words.
+func (n *node) Logged(words ...string) bool {
+	n.t.Helper()
+	log, err := os.ReadFile(n.logs)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+lines:
+	for line := range strings.Lines(string(log)) {
+		for _, word := range words {
+			if !strings.Contains(strings.ToLower(line), word) {
+				continue lines
+			}
+		}
+		return true
+	}
+	return false
+}
