@@ -47,8 +47,18 @@ func (c *consume) Run(ctx context.Context, std Streams) error {
 		if failed := out.flush(); err == nil {
 			err = failed
 		}
+		if failed := c.giveBack(ctx, ch); err == nil {
+			err = failed
+		}
 		return err
 	})
+}
+
+// giveBack closes the channel, so that what was not acknowledged is in its queue again when this ends.
+func (c *consume) giveBack(ctx context.Context, ch *client.Channel) error {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
+	defer cancel()
+	return c.explain(ch.Close(closing))
 }
 
 // prefetch is how many messages may be here unacknowledged: never more than will be printed.

@@ -27,6 +27,7 @@ func (h *health) Run(ctx context.Context, std Streams) error {
 	if err != nil {
 		return err
 	}
+	request.Close = true // no connection is kept for later
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
