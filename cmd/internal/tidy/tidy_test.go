@@ -32,9 +32,10 @@ var arrows = map[string][]string{
 
 	"cluster/logstore":      {"fsm/store/vfs", "github.com/hashicorp/raft"},
 	"cluster/snapshotstore": {"fsm/store/vfs", "github.com/hashicorp/raft", "github.com/hashicorp/go-hclog"},
-	"cluster/stablestore":   {"fsm/store/vfs", "github.com/hashicorp/raft", "github.com/hashicorp/raft-boltdb/v2", "go.etcd.io/bbolt"},
-	"cluster/watchdog":      {"github.com/hashicorp/raft"},
-	"cluster/clustertest":   {"cluster"},
+	"cluster/stablestore": {"fsm/store/vfs", "github.com/hashicorp/raft", "github.com/hashicorp/raft-boltdb/v2", "go.etcd.io/bbolt",
+		"go.etcd.io/bbolt/errors"},
+	"cluster/watchdog":    {"github.com/hashicorp/raft"},
+	"cluster/clustertest": {"cluster"},
 	"cluster": {"cluster/...", "fsm/store/vfs", "github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "github.com/hashicorp/go-hclog",
 		"github.com/vmihailenco/msgpack/v5"},
 
@@ -44,8 +45,11 @@ var arrows = map[string][]string{
 	"broker/server":     {"broker/...", "fsm/...", "cluster", "protocol/..."},
 	"broker/brokertest": {"broker/...", "fsm/...", "cluster/...", "protocol/...", "client"},
 
+	"broker/simulation": {"broker/server", "client", "cluster/...", "cluster", "fsm/store/vfs"},
+
 	"client": {"protocol/native"},
 
+	"cmd/internal/failover": {}, // tests only
 	"cmd/internal/ledger":   {},
 	"cmd/internal/bench":    {"client", "cmd/internal/ledger", "github.com/HdrHistogram/hdrhistogram-go"},
 	"cmd/internal/demo":     {"client", "protocol/native", "cmd/internal/bench"},
@@ -161,7 +165,7 @@ func TestFileLength(t *testing.T) {
 	}
 }
 
-// deterministic lists what the state machine must not use: everything that differs between nodes.
+// nondeterministic lists what the state machine must not use: everything that differs between nodes.
 var nondeterministic = map[string][]string{"time": {"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}}
 
 // goStatements are the files of fsm in which goroutines are started, none of them during apply.
