@@ -222,10 +222,17 @@ type entry struct {
 	unacked
 }
 
-// restore puts deliveries back that were taken for a transaction which failed.
+// restore puts deliveries back that were taken for a transaction which failed. When the channel was closed meanwhile,
+// they return to their queues, behind the transaction: it may still be applied.
 func (ch *Channel) restore(parts []taken) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
+	if ch.closed {
+		for _, t := range parts {
+			t.view.settle(ch.session.lane, fsm.Return, t.sequences, nil)
+		}
+		return
+	}
 	for _, t := range parts {
 		for _, e := range t.entries {
 			ch.unacked[e.tag] = e.unacked
