@@ -286,11 +286,11 @@ func (n *Node) close(ctx context.Context) error {
 		case <-n.awaited:
 		case <-time.After(100 * time.Millisecond):
 		}
-		done <- err
+		done <- errors.Join(err, n.discovery.Close(), n.transport.Close(), n.stores.close())
 	}()
 	select {
 	case err := <-done:
-		errs = append(errs, err, n.discovery.Close(), n.transport.Close(), n.stores.close())
+		errs = append(errs, err)
 	case <-ctx.Done():
 		errs = append(errs, fmt.Errorf("stopping the node: %w", ctx.Err()))
 	}
