@@ -35,6 +35,7 @@ type Node interface {
 	HandleStream(kind cluster.StreamKind, handler func(from cluster.Member, c net.Conn))
 	DialStream(ctx context.Context, server string, kind cluster.StreamKind) (net.Conn, error)
 	TransferLeadership(ctx context.Context) error
+	Remove(ctx context.Context, nodeID string) error
 	Stats() cluster.Stats
 }
 
@@ -46,6 +47,7 @@ type Config struct {
 	// AbandonedAfter is how long an auto-delete queue whose consumers were lost with a leader waits for one to
 	// return (rule 12); default 30 s.
 	AbandonedAfter time.Duration
+	Watermarks     Watermarks
 }
 
 // Broker serves clients while its node leads. Safe for concurrent use. It is the state machine's observer: make it,
@@ -55,6 +57,7 @@ type Broker struct {
 	log    *slog.Logger
 	clock  clock
 	stats  counters
+	flow   *flow
 
 	node    Node
 	machine *fsm.Machine
@@ -79,7 +82,7 @@ func New(c Config) *Broker {
 	if c.AbandonedAfter == 0 {
 		c.AbandonedAfter = 30 * time.Second
 	}
-	return &Broker{config: c, log: c.Logger, changed: make(chan struct{}), suspects: make(chan fsm.Audit, 1)}
+	return &Broker{config: c, log: c.Logger, flow: newFlow(), changed: make(chan struct{}), suspects: make(chan fsm.Audit, 1)}
 }
 
 // Attach gives the broker its node and machine. It is called once, before Run and before any front end starts.
@@ -109,6 +112,7 @@ func (b *Broker) Run(ctx context.Context) {
 	var background sync.WaitGroup
 	defer background.Wait()
 	background.Go(func() { b.repairWhenWrong(ctx) })
+	background.Go(func() { b.watchWatermarks(ctx) })
 	for ctx.Err() == nil {
 		change := b.node.LeadershipChanged()
 		l := b.node.Leadership()
@@ -197,6 +201,14 @@ func (b *Broker) Where() Where {
 		w.Leader = cluster.Addresses{}
 	}
 	return w
+}
+
+// Remove takes a member out of the cluster by node id, for good. Only the leader can.
+func (b *Broker) Remove(ctx context.Context, nodeID string) error {
+	if !b.node.Leadership().Local {
+		return b.refusal()
+	}
+	return b.node.Remove(ctx, nodeID)
 }
 
 // Self returns this node and its cluster's id.

@@ -35,10 +35,11 @@ type submission struct {
 
 // waiter is who waits for a command of a flight.
 type waiter struct {
-	lane  *lane
-	done  Completer
-	token uint64
-	size  int
+	lane    *lane
+	done    Completer
+	token   uint64
+	size    int
+	publish bool
 }
 
 // flight is an entry between Propose and its results.
@@ -107,7 +108,7 @@ func (p *proposer) cut(into []submission, f *flight) []submission {
 				return into
 			}
 			into = append(into, *s)
-			f.waiters = append(f.waiters, waiter{lane: l, done: s.done, token: s.token, size: s.size})
+			f.waiters = append(f.waiters, waiter{lane: l, done: s.done, token: s.token, size: s.size, publish: s.command == nil && s.prepare == nil})
 			bytes += s.size
 			turn += s.size
 			*s = submission{}
@@ -174,6 +175,7 @@ func (p *proposer) applied(a fsm.Applied) {
 func (p *proposer) finish() {
 	for f := range p.landed {
 		p.stats.commit.observe(time.Since(f.proposed))
+		confirmed := uint64(0)
 		for i := range f.waiters {
 			w := &f.waiters[i]
 			var r fsm.Result
@@ -183,7 +185,11 @@ func (p *proposer) finish() {
 			if w.done != nil {
 				w.done.Complete(w.token, r)
 			}
+			if w.publish && r.Code == fsm.OK {
+				confirmed++
+			}
 		}
+		p.stats.confirms.Add(confirmed)
 		p.release(f)
 		p.leadership.grew(f.applied.Grown)
 		p.leadership.deleted(f.applied.Deleted)

@@ -168,7 +168,7 @@ func (s *Session) queue(name string) (fsm.QueueInfo, error) {
 	return q, nil
 }
 
-// Message is one publish of a session.
+// Publication is one publish of a session.
 type Publication struct {
 	Exchange, RoutingKey string
 	Properties, Body     []byte
@@ -181,6 +181,9 @@ type Publication struct {
 // Publish submits messages, in order; done hears of each. It blocks while the session has too much in flight. The
 // slices must not change until done was called.
 func (s *Session) Publish(ctx context.Context, messages []Publication, done Completer) error {
+	if err := s.leadership.broker.flow.wait(ctx, s.ended); err != nil {
+		return err
+	}
 	subs := make([]submission, len(messages))
 	for i := range messages {
 		m, sub := &messages[i], &subs[i]
@@ -195,6 +198,9 @@ func (s *Session) Publish(ctx context.Context, messages []Publication, done Comp
 
 // BodyPart submits a piece of a large body; done hears of it.
 func (s *Session) BodyPart(ctx context.Context, upload, offset, total uint64, bytes []byte, token uint64, done Completer) error {
+	if err := s.leadership.broker.flow.wait(ctx, s.ended); err != nil {
+		return err
+	}
 	s.own()
 	c := &fsm.BodyPart{Session: s.ID, Upload: upload, Offset: offset, Total: total, Bytes: bytes}
 	return s.lane.submit(ctx, true, submission{command: c, size: fsm.Size(c), done: done, token: token})
@@ -217,6 +223,11 @@ type Operation struct {
 // Commit applies operations at one index, all or none (rule 8). The result has a part for each operation.
 func (ch *Channel) Commit(ctx context.Context, operations []Operation) (fsm.Result, error) {
 	s := ch.session
+	if slices.ContainsFunc(operations, func(o Operation) bool { return !o.Settle }) {
+		if err := s.leadership.broker.flow.wait(ctx, s.ended); err != nil {
+			return fsm.Result{}, err
+		}
+	}
 	t := &fsm.Transaction{}
 	var settled []taken
 	var kinds []fsm.SettleKind

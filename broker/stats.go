@@ -8,6 +8,7 @@ import (
 // Stats are the broker's figures since this process started, for metrics. Gauges are of this moment.
 type Stats struct {
 	Connections, Channels, Consumers, Views int64
+	Blocked                                 bool // publishes are held up
 
 	Publishes, Confirms, Returned         uint64 // messages submitted, confirmed, returned as unroutable
 	Deliveries, Redeliveries, Acks, Nacks uint64
@@ -71,6 +72,7 @@ func (b *Broker) Stats() Stats {
 		ConnectionsOpened: c.connectionsOpened.Load(), ConnectionsRefused: c.connectionsRefused.Load(),
 		Commit: c.commit.snapshot(), Wait: c.wait.snapshot(),
 	}
+	s.Blocked = b.flow.blocked.Load()
 	if l := b.current.Load(); l != nil {
 		l.mu.Lock()
 		s.Views = int64(len(l.views))
@@ -79,8 +81,11 @@ func (b *Broker) Stats() Stats {
 	return s
 }
 
-// Refused counts a request that was answered with an error, and Rejected a connection that was not let in.
+// Refused counts a request that was answered with an error.
 func (b *Broker) Refused() { b.stats.refused.Add(1) }
+
+// Returned counts a message that was returned as unroutable.
+func (b *Broker) Returned() { b.stats.returned.Add(1) }
 
 // Rejected counts a connection that was not let in.
 func (b *Broker) Rejected() { b.stats.connectionsRefused.Add(1) }

@@ -39,6 +39,7 @@ type Config struct {
 	Ready   func(ctx context.Context) error                         // nil when this node knows a leader and has caught up
 	Status  func(ctx context.Context) (native.ClusterStatus, error) // what this node knows of the cluster
 	Barrier func(ctx context.Context) error                         // nil once this node has applied what the leader has
+	Remove  func(ctx context.Context, nodeID string) error          // takes a member out of the cluster; only on the leader
 
 	Broker  func() broker.Stats
 	Node    func() cluster.Stats
@@ -61,6 +62,7 @@ func New(c Config) http.Handler {
 	a.read("/healthz/live", a.live)
 	a.read("/healthz/ready", a.ready)
 	a.read("/v1/cluster", a.cluster)
+	a.mux.HandleFunc("DELETE /v1/cluster/members/{node}", a.remove)
 	a.read("/metrics", promhttp.HandlerFor(newRegistry(c), promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}).ServeHTTP)
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "not_found", fmt.Sprintf("there is nothing at %.200q; GET / names the endpoints", r.URL.Path))
@@ -134,6 +136,21 @@ func (a *api) cluster(w http.ResponseWriter, r *http.Request) {
 		status.Members = []native.MemberStatus{}
 	}
 	answer(w, http.StatusOK, status)
+}
+
+// remove takes a member out of the cluster for good. Another node than the leader refuses with 409.
+func (a *api) remove(w http.ResponseWriter, r *http.Request) {
+	if a.Remove == nil {
+		refuse(w, http.StatusServiceUnavailable, "unavailable", "this node takes no part in a cluster")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), statusTimeout)
+	defer cancel()
+	if err := a.Remove(ctx, r.PathValue("node")); err != nil {
+		refuse(w, http.StatusConflict, "not_removed", err.Error())
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func (a *api) barrier(ctx context.Context) error {

@@ -103,6 +103,12 @@ var (
 		gauge("channels", "Channels on this node.", func(s *broker.Stats) float64 { return float64(s.Channels) }),
 		gauge("consumers", "Consumers on this node.", func(s *broker.Stats) float64 { return float64(s.Consumers) }),
 		gauge("queue_views", "Queues this leader delivers from.", func(s *broker.Stats) float64 { return float64(s.Views) }),
+		gauge("publishers_blocked", "1 while publishes are held up because memory or disk is short.", func(s *broker.Stats) float64 {
+			if s.Blocked {
+				return 1
+			}
+			return 0
+		}),
 		counter("connections_opened_total", "Client connections let in.", func(s *broker.Stats) float64 { return float64(s.ConnectionsOpened) }),
 		counter("connections_refused_total", "Client connections not let in.", func(s *broker.Stats) float64 { return float64(s.ConnectionsRefused) }),
 		counter("requests_refused_total", "Requests answered with an error.", func(s *broker.Stats) float64 { return float64(s.Refused) }),

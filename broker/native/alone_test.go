@@ -93,6 +93,7 @@ func (a *alone) Boots() map[string][16]byte                                     
 func (a *alone) Voters() []string                                                { return []string{"n1"} }
 func (a *alone) HandleStream(cluster.StreamKind, func(cluster.Member, net.Conn)) {}
 func (a *alone) TransferLeadership(context.Context) error                        { return nil }
+func (a *alone) Remove(context.Context, string) error                            { return nil }
 func (a *alone) Stats() cluster.Stats                                            { return cluster.Stats{} }
 func (a *alone) DialStream(context.Context, string, cluster.StreamKind) (net.Conn, error) {
 	return nil, cluster.ErrClosed

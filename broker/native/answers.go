@@ -63,6 +63,7 @@ func (n *connection) commit(ctx context.Context, c *channel, f *native.Tx, reply
 		routed := r.Parts[i].Routed
 		answer.Routed = append(answer.Routed, routed)
 		if o.Mandatory && routed == 0 {
+			n.server.broker.Returned()
 			n.send(&native.Return{Head: reply.Head, Code: native.NoRoute, Text: "NO_ROUTE", Exchange: o.Exchange, RoutingKey: o.RoutingKey,
 				Properties: o.Properties, Body: o.Body, Upload: o.Upload})
 		}

@@ -75,6 +75,7 @@ type mandatory struct {
 
 func (m *mandatory) Complete(rid uint64, r fsm.Result) {
 	if r.Code == fsm.OK && r.Routed == 0 {
+		m.channel.connection.server.broker.Returned()
 		m.channel.connection.send(&native.Return{Head: native.Head{RID: rid, Channel: m.channel.ID}, Code: native.NoRoute, Text: "NO_ROUTE",
 			Exchange: m.publish.Exchange, RoutingKey: m.publish.RoutingKey, Properties: m.publish.Properties, Body: m.publish.Body, Upload: m.publish.Upload})
 	}

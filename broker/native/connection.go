@@ -175,9 +175,14 @@ func (n *connection) send(f native.Frame) {
 // watch tells a client who leads whenever that changes, and ends the connection when the leadership that served it
 // does or the server closes.
 func (n *connection) watch() {
-	told := ""
+	told, blocked := "", ""
 	for {
 		changed := n.server.broker.Changed()
+		reason, flow := n.server.broker.Flow()
+		if reason != blocked {
+			blocked = reason
+			n.send(&native.Flow{Blocked: reason != "", Reason: reason})
+		}
 		n.mu.Lock()
 		s, opened := n.current, n.opened
 		n.mu.Unlock()
@@ -201,6 +206,7 @@ func (n *connection) watch() {
 			return
 		case <-opened:
 		case <-changed:
+		case <-flow:
 		case <-n.context.Done():
 			return
 		}

@@ -32,6 +32,9 @@ type Config struct {
 	BodyMemory  int64         // bytes of message bodies kept in memory; 0 takes the machine's default
 	CloseWithin time.Duration // bound of a graceful stop, default 10 s
 
+	MinDiskFree uint64 // bytes; publishes are held up below it; 0 is no bound
+	MaxMemory   uint64 // bytes of live heap; publishes are held up above it; 0 is no bound
+
 	CollectRecords int // message files are collected above so many records; 0 takes the default
 	Broker         broker.Config
 	Logger         *slog.Logger
@@ -86,6 +89,7 @@ func New(c Config) (_ *Server, err error) {
 	if s.httpListener, err = s.listen("http", c.HTTPAddr); err != nil {
 		return nil, err
 	}
+	c.Broker.Watermarks = s.watermarks()
 	s.broker = broker.New(c.Broker)
 	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
 		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.BodyMemory, CollectRecords: c.CollectRecords})

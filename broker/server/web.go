@@ -10,7 +10,7 @@ import (
 
 func (s *Server) newWeb() *http.Server {
 	return httpapi.NewServer(httpapi.New(httpapi.Config{
-		Live: s.node.Err, Ready: s.ready, Status: s.broker.Status, Barrier: s.node.Barrier,
+		Live: s.node.Err, Ready: s.ready, Status: s.broker.Status, Barrier: s.node.Barrier, Remove: s.broker.Remove,
 		Broker: s.broker.Stats, Node: s.node.Stats, Machine: s.machine.Totals, Applied: s.machine.Applied,
 		Version: s.config.Cluster.Version,
 	}))

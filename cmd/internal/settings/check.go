@@ -46,6 +46,10 @@ func (s *Serve) Problems() []string {
 	if s.Memory.problem != "" || s.Memory.Bytes != 0 {
 		c.size("memory", s.Memory, minMemory, 1<<50)
 	}
+	if s.MaxMemory.problem != "" || s.MaxMemory.Bytes != 0 {
+		c.size("max-memory", s.MaxMemory, minMemory, 1<<50)
+	}
+	c.size("min-disk-free", s.MinDiskFree, 0, 1<<50)
 	c.count("collect-records", s.CollectRecords, 1, 1<<30)
 	c.span("snapshot-age", s.SnapshotAge, minSnapshotAge)
 	c.span("disk-timeout", s.DiskTimeout, minDiskTimeout)

@@ -37,6 +37,7 @@ func (s *Serve) Config(log *slog.Logger, version string) server.Config {
 		},
 		NativeAddr: s.NativeAddr, AMQPAddr: s.AMQPAddr, HTTPAddr: s.HTTPAddr,
 		NativeAdvertise: s.AdvertiseNative, AMQPAdvertise: s.AdvertiseAMQP, HTTPAdvertise: s.AdvertiseHTTP,
+		MaxMemory: maxMemory(s.MaxMemory.Bytes), MinDiskFree: uint64(s.MinDiskFree.Bytes),
 		BodyMemory: s.Memory.Bytes, CloseWithin: s.CloseWithin.Duration, CollectRecords: s.CollectRecords.N, Logger: log,
 	}
 }

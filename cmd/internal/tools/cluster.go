@@ -2,7 +2,12 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
 
 	"github.com/warrenmq/warren/client"
 	"github.com/warrenmq/warren/protocol/native"
@@ -10,6 +15,7 @@ import (
 
 type cluster struct {
 	Status clusterStatus `cmd:"" help:"Who is a member, who leads, how far each node is."`
+	Remove clusterRemove `cmd:"" help:"Take a dead node out of the cluster for good, so that it no longer counts towards the majority."`
 }
 
 type clusterStatus struct {
@@ -41,6 +47,44 @@ func (s *clusterStatus) Run(ctx context.Context, std Streams) error {
 			t.row(m.ID, m.State, m.Native, m.AppliedIndex, lag(status, m), fmt.Sprintf("%s @%d", m.StateHash, m.StateHashIndex), m.Version)
 		}
 		return t.flush()
+	})
+}
+
+type clusterRemove struct {
+	target
+	Node string `arg:"" help:"Id of the node."`
+}
+
+// Run asks the leader, over HTTP, to remove a node.
+func (r *clusterRemove) Run(ctx context.Context, std Streams) error {
+	return r.with(ctx, func(ctx context.Context, conn *client.Connection) error {
+		status, err := conn.ClusterStatus(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(status.Members, func(m native.MemberStatus) bool { return m.ID == status.Leader })
+		if i < 0 || status.Members[i].HTTP == "" {
+			return errors.New("the leader's HTTP address is not known: start it with --http-addr")
+		}
+		address := "http://" + status.Members[i].HTTP + "/v1/cluster/members/" + url.PathEscape(r.Node)
+		request, err := http.NewRequestWithContext(ctx, http.MethodDelete, address, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusNoContent {
+			var refused struct{ Message string }
+			if err := json.NewDecoder(answer.Body).Decode(&refused); err != nil || refused.Message == "" {
+				refused.Message = answer.Status
+			}
+			return errors.New(refused.Message)
+		}
+		fmt.Fprintf(std.Out, "node %s is removed\n", r.Node)
+		return nil
 	})
 }
 
