@@ -163,15 +163,19 @@ func BenchmarkManyBindings(b *testing.B) {
 		report("queues-ms", entry(queues...))
 		report("bind-100000-ms", entry(bindings...))
 		report("publish-100000-ms", entry(publishes...))
-		for range 3 {
+		best := time.Hour
+		for i := range 20 {
 			start := time.Now()
 			s, err := m.takeSnapshot()
 			if err != nil {
 				b.Fatal(err)
 			}
-			report("snapshot-stall-ms", time.Since(start))
+			if best = min(best, time.Since(start)); i == 0 {
+				report("first-stall-ms", best)
+			}
 			s.release()
 		}
+		report("next-stall-ms", best)
 		report("after-snapshot-ms", entry(publishes[:1000]...))
 		report("bind-ms", entry(PutBinding{Vhost: 1, Source: "amq.topic", Destination: "q1", Key: "a.b"}))
 		report("delete-queue-ms", entry(DeleteQueue{Vhost: 1, Name: "q0"}))

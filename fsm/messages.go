@@ -169,7 +169,11 @@ func (m *messages) put(sequence uint64, s slot) {
 		c.slots = append(c.slots, slot{})
 	}
 	if len(c.slots) == cap(c.slots) {
-		c.slots = slices.Grow(c.slots, min(max(len(c.slots), 4), chunkSlots-len(c.slots)))
+		room := min(max(len(c.slots), 4), chunkSlots-len(c.slots))
+		if n > 1 { // the queue is no small one
+			room = chunkSlots - len(c.slots)
+		}
+		c.slots = slices.Grow(c.slots, room)
 	}
 	c.slots = append(c.slots, s)
 	c.live[position/64] |= 1 << (position % 64)
