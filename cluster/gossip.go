@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -34,7 +35,9 @@ type gossip struct {
 
 	mu   sync.Mutex // guards what follows
 	meta []byte
-	seen map[string]bool // gossip addresses ever heard of, tried again when somebody is missing
+	// alive are the members by memberlist's name. memberlist's own list is written while it is read.
+	alive map[string]Member
+	seen  map[string]bool // gossip addresses ever heard of, tried again when somebody is missing
 }
 
 func newGossip(c Config, self Member, logger *slog.Logger) (*gossip, error) {
@@ -46,7 +49,7 @@ func newGossip(c Config, self Member, logger *slog.Logger) (*gossip, error) {
 		return nil, fmt.Errorf("what this node gossips takes %d bytes of %d: use shorter ids and addresses", len(meta), maxGossipMeta)
 	}
 	g := &gossip{log: logger.With("from", "gossip"), join: c.Join, expect: c.BootstrapExpect, meta: meta, changed: make(chan struct{}, 1),
-		stop: make(chan struct{}), seen: map[string]bool{}}
+		stop: make(chan struct{}), seen: map[string]bool{}, alive: map[string]Member{}}
 	mc := memberlist.DefaultLANConfig()
 	mc.Name = self.Server + "#" + strconv.FormatUint(self.Boots, 10)
 	mc.ProbeInterval, mc.ProbeTimeout, mc.SuspicionMult = 300*time.Millisecond, 150*time.Millisecond, 3
@@ -96,7 +99,10 @@ func splitHost(address string) (host string, port int, err error) {
 }
 
 // address is the one this node's gossip is reached at.
-func (g *gossip) address() string { return g.list.LocalNode().Address() }
+func (g *gossip) address() string {
+	n := g.list.LocalNode()
+	return net.JoinHostPort(n.Addr.String(), strconv.Itoa(int(n.Port)))
+}
 
 // keepJoining contacts the join list and everybody heard of before who is not there now: memberlist forgets the dead,
 // so two halves of a healed network would not find each other.
@@ -111,10 +117,10 @@ func (g *gossip) keepJoining() {
 		}
 		wait = rejoinEvery
 		present := map[string]bool{}
-		for _, n := range g.list.Members() {
-			present[n.Address()] = true
-		}
 		g.mu.Lock()
+		for _, m := range g.alive {
+			present[m.Gossip] = true
+		}
 		for a := range present {
 			if len(g.seen) < maxBook {
 				g.seen[a] = true
@@ -141,21 +147,15 @@ func (g *gossip) keepJoining() {
 }
 
 func (g *gossip) Members() []Member {
-	var out []Member
-	for _, n := range g.list.Members() {
-		m, err := decodeMember(n.Meta)
-		if err != nil {
-			g.log.Debug("a member's gossip cannot be read", "member", n.Name, "error", err)
-			continue
-		}
-		m.Gossip = n.Address()
-		if i := slices.IndexFunc(out, func(o Member) bool { return o.Server == m.Server }); i < 0 {
-			out = append(out, m)
-		} else if out[i].Boots < m.Boots {
-			out[i] = m
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	newest := map[string]Member{}
+	for _, m := range g.alive {
+		if other, twice := newest[m.Server]; !twice || other.Boots < m.Boots {
+			newest[m.Server] = m
 		}
 	}
-	return out
+	return slices.Collect(maps.Values(newest))
 }
 
 func (g *gossip) Changed() <-chan struct{} { return g.changed }
@@ -209,6 +209,28 @@ func (g *gossip) NotifyMsg([]byte)                {}
 func (g *gossip) GetBroadcasts(int, int) [][]byte { return nil }
 func (g *gossip) LocalState(bool) []byte          { return nil }
 func (g *gossip) MergeRemoteState([]byte, bool)   {}
-func (g *gossip) NotifyJoin(*memberlist.Node)     { g.signal() }
-func (g *gossip) NotifyLeave(*memberlist.Node)    { g.signal() }
-func (g *gossip) NotifyUpdate(*memberlist.Node)   { g.signal() }
+func (g *gossip) NotifyJoin(n *memberlist.Node)   { g.note(n) }
+func (g *gossip) NotifyUpdate(n *memberlist.Node) { g.note(n) }
+
+func (g *gossip) NotifyLeave(n *memberlist.Node) {
+	g.mu.Lock()
+	delete(g.alive, n.Name)
+	g.mu.Unlock()
+	g.signal()
+}
+
+// note keeps a copy of what memberlist tells.
+func (g *gossip) note(n *memberlist.Node) {
+	m, err := decodeMember(n.Meta)
+	if err != nil {
+		g.log.Debug("a member's gossip cannot be read", "member", n.Name, "error", err)
+		return
+	}
+	m.Gossip = n.Address()
+	g.mu.Lock()
+	if len(g.alive) < maxBook {
+		g.alive[n.Name] = m
+	}
+	g.mu.Unlock()
+	g.signal()
+}
