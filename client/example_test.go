@@ -11,14 +11,16 @@ import (
 )
 
 func ExampleDial() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	address, stop := startNode() // in production: the addresses of a few nodes
+	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	conn, err := client.Dial(ctx, []string{"127.0.0.1:5670"}, client.WithName("billing"))
+
+	conn, err := client.Dial(ctx, []string{address}, client.WithName("billing"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer conn.Close(ctx)
-
 	ch, err := conn.Channel(ctx)
 	if err != nil {
 		log.Fatal(err)
@@ -26,16 +28,23 @@ func ExampleDial() {
 	if _, err := ch.DeclareQueue(ctx, client.Queue{Name: "invoices", Durable: true}); err != nil {
 		log.Fatal(err)
 	}
+
 	confirmation, err := ch.Publish(ctx, "", "invoices", client.Message{Body: []byte(`{"id":42}`), Mandatory: true})
-	if errors.Is(err, client.ErrReturned) {
-		log.Fatal("there is no such queue")
-	}
-	fmt.Println(confirmation.Routed, err)
+	fmt.Println("queues reached:", confirmation.Routed, err)
+
+	_, err = ch.Publish(ctx, "", "nobody", client.Message{Mandatory: true})
+	fmt.Println("returned:", errors.Is(err, client.ErrReturned))
+	// Output:
+	// queues reached: 1 <nil>
+	// returned: true
 }
 
-func ExampleConsumer_All() {
-	ctx := context.Background()
-	conn, err := client.Dial(ctx, []string{"127.0.0.1:5670"})
+func ExampleChannel_PublishAsync() {
+	address, stop := startNode()
+	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := client.Dial(ctx, []string{address})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -44,17 +53,69 @@ func ExampleConsumer_All() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	if _, err := ch.DeclareQueue(ctx, client.Queue{Name: "events", Durable: true}); err != nil {
+		log.Fatal(err)
+	}
+
+	var confirms []*client.Confirm
+	for i := range 1000 {
+		c, err := ch.PublishAsync(ctx, "", "events", client.Message{Body: fmt.Append(nil, i)})
+		if err != nil {
+			log.Fatal(err)
+		}
+		confirms = append(confirms, c)
+	}
+	for _, c := range confirms {
+		if _, err := c.Wait(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("all confirmed")
+	// Output: all confirmed
+}
+
+func ExampleConsumer_All() {
+	address, stop := startNode()
+	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := client.Dial(ctx, []string{address})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	ch, err := conn.Channel(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := ch.DeclareQueue(ctx, client.Queue{Name: "invoices", Durable: true}); err != nil {
+		log.Fatal(err)
+	}
+	for _, body := range []string{"first", "second"} {
+		if _, err := ch.Publish(ctx, "", "invoices", client.Message{Body: []byte(body)}); err != nil {
+			log.Fatal(err)
+		}
+	}
+
 	consumer, err := ch.Consume(ctx, "invoices", client.ConsumeOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
+	left := 2
 	for d, err := range consumer.All(ctx) {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Printf("%s\n", d.Body)
-		if err := d.AckAsync(); err != nil && !errors.Is(err, client.ErrStaleDelivery) {
+		// A delivery that the leader's change made stale comes again; nothing is to be done about it.
+		if err := d.Ack(ctx); err != nil && !errors.Is(err, client.ErrStaleDelivery) {
 			log.Fatal(err)
 		}
+		if left--; left == 0 {
+			break
+		}
 	}
+	// Output:
+	// first
+	// second
 }
