@@ -1,0 +1,89 @@
+package failover
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/warrenmq/warren/client"
+)
+
+// TestBacklog: a large queue that nobody consumes makes neither snapshots nor restarts slow.
+func TestBacklog(t *testing.T) {
+	messages, stall, restart := 20_000, 200*time.Millisecond, 10*time.Second
+	if *long {
+		messages, stall, restart = 1_000_000, 50*time.Millisecond, 5*time.Second
+	}
+	c := startCluster(t, 3, "--snapshot-log-bytes", "8MiB")
+	c.Declare("backlog", "other")
+	c.fill("backlog", messages, 1024)
+	leader := c.Leader()
+	await(t, time.Minute, "the backlog in message files", func() error {
+		if got := leader.bytesUnder("messages"); got < int64(messages)*1024*3/4 {
+			return fmt.Errorf("%d bytes", got)
+		}
+		return nil
+	})
+	c.Agree()
+	before, at := leader.bytesUnder("messages"), leader.Metric("warren_snapshot_index")
+
+	// A little traffic until the next snapshot: what a publish waits for at most is what the snapshot holds up.
+	ch := c.Channel()
+	var slowest time.Duration
+	others, body := int64(0), make([]byte, 64<<10)
+	for leader.Metric("warren_snapshot_index") == at {
+		for range 16 {
+			began := time.Now()
+			_, err := ch.Publish(t.Context(), "", "other", client.Message{Body: body})
+			c.check(err)
+			slowest = max(slowest, time.Since(began))
+			others += int64(len(body)) + 1024
+		}
+		if others > 64<<20 {
+			t.Fatal("no snapshot was taken")
+		}
+	}
+	wrote := leader.bytesUnder("messages") - before
+	t.Logf("%d messages: message files of %d MiB; a snapshot took %v, slowest publish beside it %v, %d KiB of files written for %d KiB published",
+		messages, before>>20, time.Duration(leader.Metric("warren_snapshot_duration_seconds")*1e9).Round(10*time.Microsecond),
+		slowest.Round(10*time.Microsecond), wrote>>10, others>>10)
+	if wrote > others {
+		t.Errorf("the snapshot wrote %d bytes for %d bytes of new messages: old bodies were written again", wrote, others)
+	}
+	if slowest > stall {
+		t.Errorf("a publish took %v while a snapshot was taken", slowest)
+	}
+
+	follower := c.Followers()[0]
+	follower.Kill()
+	began := time.Now()
+	follower.Start()
+	follower.Ready()
+	took := time.Since(began)
+	t.Logf("a follower was ready %v after its start, resident %d MiB", took.Round(time.Millisecond), follower.RSS()>>20)
+	if took > restart {
+		t.Errorf("a restart took %v, more than %v", took, restart)
+	}
+	c.Agree()
+	if depth := c.Depth("backlog"); depth != uint64(messages) {
+		t.Errorf("%d messages are in the queue, not %d", depth, messages)
+	}
+}
+
+// fill publishes persistent messages as fast as they are confirmed.
+func (c *cluster) fill(queue string, messages, size int) {
+	c.t.Helper()
+	ch := c.Channel()
+	confirms := make(chan *client.Confirm, messages)
+	body := make([]byte, size)
+	for range messages {
+		confirm, err := ch.PublishAsync(c.t.Context(), "", queue, client.Message{Body: body})
+		c.check(err)
+		confirms <- confirm
+	}
+	close(confirms)
+	for confirm := range confirms {
+		_, err := confirm.Wait(c.t.Context())
+		c.check(err)
+	}
+}
