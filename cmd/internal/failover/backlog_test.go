@@ -1,7 +1,6 @@
 package failover
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -18,35 +17,10 @@ func TestBacklog(t *testing.T) {
 	c.Declare("backlog", "other")
 	c.fill("backlog", messages, 1024)
 	leader := c.Leader()
-	await(t, time.Minute, "the backlog in message files", func() error {
-		if got := leader.bytesUnder("messages"); got < int64(messages)*1024*3/4 {
-			return fmt.Errorf("%d bytes", got)
-		}
-		return nil
-	})
+	c.snapshots(leader, 2) // now the backlog is in message files
 	c.Agree()
-	before, at := leader.bytesUnder("messages"), leader.Metric("warren_snapshot_index")
-
-	// A little traffic until the second next snapshot (the next may have begun before it): what a publish waits for at
-	// most is what a snapshot holds up.
-	ch := c.Channel()
-	var slowest time.Duration
-	others, body := int64(0), make([]byte, 64<<10)
-	for snapshots := 0; snapshots < 2; {
-		if now := leader.Metric("warren_snapshot_index"); now != at {
-			snapshots, at = snapshots+1, now
-		}
-		for range 16 {
-			began := time.Now()
-			_, err := ch.Publish(t.Context(), "", "other", client.Message{Body: body})
-			c.check(err)
-			slowest = max(slowest, time.Since(began))
-			others += int64(len(body)) + 1024
-		}
-		if others > 64<<20 {
-			t.Fatal("no snapshot was taken")
-		}
-	}
+	before := leader.bytesUnder("messages")
+	slowest, others := c.snapshots(leader, 2)
 	wrote := leader.bytesUnder("messages") - before
 	t.Logf("%d messages: message files of %d MiB; a snapshot took %v, slowest publish beside it %v, %d KiB of files written for %d KiB published",
 		messages, before>>20, time.Duration(leader.Metric("warren_snapshot_duration_seconds")*1e9).Round(10*time.Microsecond),
@@ -72,6 +46,30 @@ func TestBacklog(t *testing.T) {
 	if depth := c.Depth("backlog"); depth != uint64(messages) {
 		t.Errorf("%d messages are in the queue, not %d", depth, messages)
 	}
+}
+
+// snapshots publishes a little to another queue until a node has taken more snapshots. It returns the longest that a
+// publish waited for its confirm, and the bytes published.
+func (c *cluster) snapshots(n *node, more int) (slowest time.Duration, bytes int64) {
+	c.t.Helper()
+	ch := c.Channel()
+	at, body := n.Metric("warren_snapshot_index"), make([]byte, 64<<10)
+	for more > 0 {
+		for range 16 {
+			began := time.Now()
+			_, err := ch.Publish(c.t.Context(), "", "other", client.Message{Body: body})
+			c.check(err)
+			slowest = max(slowest, time.Since(began))
+			bytes += int64(len(body)) + 1024
+		}
+		if now := n.Metric("warren_snapshot_index"); now != at {
+			more, at = more-1, now
+		}
+		if bytes > 128<<20 {
+			c.t.Fatal("no snapshot was taken")
+		}
+	}
+	return slowest, bytes
 }
 
 // fill publishes persistent messages as fast as they are confirmed.

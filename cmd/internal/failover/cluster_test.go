@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,6 +56,7 @@ func run(m *testing.M) int {
 type cluster struct {
 	t     *testing.T
 	nodes []*node
+	log   *os.File // of the clients
 }
 
 // layCluster prepares nodes n1, n2, … without starting them. args are further flags of each.
@@ -62,6 +64,9 @@ func layCluster(t *testing.T, size int, args ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
 	dir := t.TempDir()
+	var err error
+	c.log, err = os.Create(filepath.Join(dir, "clients.log"))
+	c.check(err)
 	for i := range size {
 		id := "n" + strconv.Itoa(i+1)
 		c.nodes = append(c.nodes, &node{t: t, id: id, dir: filepath.Join(dir, id), logs: filepath.Join(dir, id+".log"),
@@ -95,6 +100,9 @@ func (c *cluster) end() {
 		}
 		c.t.Logf("log of %s:\n%s", n.id, log)
 	}
+	log, _ := os.ReadFile(c.log.Name())
+	c.t.Logf("log of the clients:\n%s", log)
+	c.log.Close()
 }
 
 // Readdress gives every node new ports; no node may run.
@@ -204,7 +212,8 @@ func (c *cluster) Dial(options ...client.Option) *client.Connection {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
 	defer cancel()
-	conn, err := client.Dial(ctx, c.Servers(), options...)
+	log := slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	conn, err := client.Dial(ctx, c.Servers(), append(options, client.WithLogger(log))...)
 	if err != nil {
 		c.t.Fatalf("dial: %v", err)
 	}

@@ -33,7 +33,7 @@ func TestLeaderIsKilledFiveTimes(t *testing.T) {
 		gap := load.Gap(killed)
 		leader.Start()
 		leader.Ready()
-		t.Logf("leader %s killed: no confirm for %v", leader.id, gap.Round(time.Millisecond))
+		t.Logf("leader %s killed at %s: no confirm for %v", leader.id, killed.Format("05.000"), gap.Round(time.Millisecond))
 	}
 	published := load.Stop()
 	counter.Expect(published, 20*time.Second)

@@ -46,7 +46,7 @@ func TestRollingRestart(t *testing.T) {
 		n.Start()
 		n.Ready()
 		load.AwaitConfirms(500, 10*time.Second)
-		t.Logf("%s (leads: %v) stopped within %v and restarted: no confirm for %v", n.id, leads,
+		t.Logf("%s (leads: %v) stopped at %s within %v and restarted: no confirm for %v", n.id, leads, began.Format("05.000"),
 			stopped.Round(time.Millisecond), load.Gap(began).Round(time.Millisecond))
 	}
 	published := load.Stop()
