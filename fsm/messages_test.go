@@ -30,6 +30,17 @@ func (m *modelMessages) check(t *rapid.T, q *messagesView) {
 		bytes += uint64(m.bytes[s])
 		sum += contribution(m.hashes[s], s, m.counts[s])
 	}
+	var memory uint64
+	for _, c := range q.chunks {
+		for i := range c.slots {
+			if x := c.slots[i].content; x != nil {
+				memory += uint64(len(x.body))
+			}
+		}
+	}
+	if memory != bytes {
+		t.Fatalf("%d bytes are in memory, the model has %d", memory, bytes)
+	}
 	if q.count != uint64(len(m.live)) || q.bytes != bytes || q.sum != sum || q.last != m.last {
 		t.Fatalf("queue says %d messages, %d bytes, sum %x, last %d; model %d, %d, %x, %d",
 			q.count, q.bytes, q.sum, q.last, len(m.live), bytes, sum, m.last)
@@ -112,8 +123,15 @@ func TestMessagesEqualModel(t *testing.T) {
 			"removeExcept": func(t *rapid.T) {
 				from := sequence.Draw(t, "s")
 				held := Run{from, from + rapid.Uint64Range(0, 600).Draw(t, "width")}
-				q.removeExcept([]Run{held})
-				model.live = slices.DeleteFunc(model.live, func(s uint64) bool { return s < held.From || s > held.To })
+				runs := []Run{held}
+				if second := rapid.Uint64Range(0, 600).Draw(t, "second"); second > 0 {
+					runs = append(runs, Run{held.To + second, held.To + 2*second})
+				}
+				before := len(model.live)
+				model.live = slices.DeleteFunc(model.live, func(s uint64) bool { return !inRuns(runs, s) })
+				if n := q.removeExcept(runs); n != uint64(before-len(model.live)) {
+					t.Fatalf("%d went, want %d", n, before-len(model.live))
+				}
 			},
 			"raise": func(t *rapid.T) {
 				s := sequence.Draw(t, "s")
@@ -137,6 +155,9 @@ func TestMessagesEqualModel(t *testing.T) {
 			"": func(t *rapid.T) {
 				v := q.view()
 				model.check(t, &v)
+				if q.memory != q.bytes {
+					t.Fatalf("memory is %d, bodies have %d bytes", q.memory, q.bytes)
+				}
 			},
 		})
 		for i := range views {

@@ -221,6 +221,9 @@ func TestMachineEqualsModel(t *testing.T) {
 		checkDerived(t, second.state)
 		m.check(t, first)
 		m.check(t, second)
+		if a, b := first.state.view().encode(), second.state.view().encode(); len(m.uploads) == 0 && !bytes.Equal(a, b) {
+			t.Fatalf("equal states are encoded as %x and %x", a, b)
+		}
 	})
 }
 
