@@ -38,6 +38,9 @@ type Config struct {
 	CollectRecords int // message files are collected above so many records; 0 takes the default
 	Broker         broker.Config
 	Logger         *slog.Logger
+
+	// WrapNode changes what the broker sees of the Raft node: the simulation plants faults with it. Nil changes nothing.
+	WrapNode func(broker.Node, *broker.Broker) broker.Node
 }
 
 // defaultCloseWithin bounds a graceful stop.
@@ -103,7 +106,11 @@ func New(c Config) (_ *Server, err error) {
 	if s.node, err = cluster.Open(c.Cluster); err != nil {
 		return nil, err
 	}
-	s.broker.Attach(s.node, s.machine)
+	var node broker.Node = s.node
+	if c.WrapNode != nil {
+		node = c.WrapNode(node, s.broker)
+	}
+	s.broker.Attach(node, s.machine)
 	s.native = native.NewServer(s.broker, c.Logger)
 	s.web = s.newWeb()
 	return s, nil

@@ -33,8 +33,9 @@ const (
 type Cluster struct {
 	Net        *Net
 	Log        *slog.Logger
-	LyingDisks bool // a planted fault: syncs do nothing
-	Wrap       func(*server.Config)
+	LyingDisks bool                 // a planted fault: syncs do nothing
+	Configure  func(*server.Config) // nil leaves the nodes as they are
+	Formed     func()               // called by Run when the topology stands; may be nil
 
 	machines [Nodes]*machine
 	gossip   *gossip
@@ -94,8 +95,8 @@ func (c *Cluster) Start(i int) error {
 			}},
 		NativeAddr: m.name + ":5670", BodyMemory: bodyMemory, CollectRecords: collectRecords, Logger: log,
 	}
-	if c.Wrap != nil {
-		c.Wrap(&config)
+	if c.Configure != nil {
+		c.Configure(&config)
 	}
 	var err error
 	if p.server, err = server.New(config); err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxViolations bounds the sentences kept of one run.
-const maxViolations = 20
+// maxAlike bounds the sentences kept of one kind of violation.
+const maxAlike = 4
 
 // History is what clients saw, checked as it comes in and at the end. Safe for concurrent use.
 type History struct {
@@ -22,6 +22,7 @@ type History struct {
 	order      map[[3]string]int     // consumer, queue, publisher: number of the last first delivery
 	groups     map[string]*group     // transactions
 	violations []string
+	alike      map[string]int // by format
 	counts     Counts
 }
 
@@ -54,11 +55,11 @@ type group struct {
 // NewHistory returns an empty history that begins now.
 func NewHistory() *History {
 	return &History{start: time.Now(), messages: map[string]*message{}, copies: map[[2]string]*queued{},
-		order: map[[3]string]int{}, groups: map[string]*group{}}
+		order: map[[3]string]int{}, groups: map[string]*group{}, alike: map[string]int{}}
 }
 
 func (h *History) violation(format string, args ...any) {
-	if len(h.violations) < maxViolations {
+	if h.alike[format]++; h.alike[format] <= maxAlike {
 		h.violations = append(h.violations, fmt.Sprintf("%9.4fs ", time.Since(h.start).Seconds())+fmt.Sprintf(format, args...))
 	}
 }

@@ -36,10 +36,11 @@ func Run(c *Cluster, seed uint64, harm time.Duration) (r Report) {
 		}
 	}
 	w := &Workload{cluster: c, history: h}
-	var stopProducing, stopConsuming, calmDown context.CancelFunc
+	var stopProducing, stopConsuming, calmDown, giveUp context.CancelFunc
 	w.producing, stopProducing = context.WithCancel(context.Background())
 	w.consuming, stopConsuming = context.WithCancel(context.Background())
 	w.calm, calmDown = context.WithCancel(context.Background())
+	w.patience, giveUp = context.WithCancel(context.Background())
 	n := &Nemesis{cluster: c, history: h, rand: rand.New(rand.NewPCG(seed, 3)), Did: map[string]int{}}
 
 	forming, cancel := context.WithTimeout(context.Background(), formWithin)
@@ -48,6 +49,9 @@ func Run(c *Cluster, seed uint64, harm time.Duration) (r Report) {
 		harm = 0
 	}
 	cancel()
+	if c.Formed != nil {
+		c.Formed()
+	}
 	stream := uint64(10)
 	draw := func() *rand.Rand { stream++; return rand.New(rand.NewPCG(seed, stream)) }
 	if harm > 0 {
@@ -82,6 +86,7 @@ func Run(c *Cluster, seed uint64, harm time.Duration) (r Report) {
 	if harm > 0 {
 		n.compare()
 	}
+	giveUp()
 	for i := range Nodes { // violations with everything down would have no cause
 		if err := c.Stop(i); err != nil {
 			h.Violation("stopping %s: %v", c.machines[i].name, err)

@@ -26,6 +26,7 @@ type Workload struct {
 	producing context.Context // ends when nobody is to publish any more
 	consuming context.Context // ends when nobody is to consume any more
 	calm      context.Context // ends when consumers are to keep nothing back and stay
+	patience  context.Context // ends when confirms that are still missing will not come any more
 
 	publishers sync.WaitGroup
 	consumers  sync.WaitGroup
@@ -150,13 +151,19 @@ func (w *Workload) Publish(name string, r *rand.Rand) {
 				exchange, key, to = fan, "", queues
 			}
 			id := w.history.Publishing(name, n, to...)
-			f, err := a.ch.PublishAsync(context.Background(), exchange, key, client.Message{Body: body(r, id), MessageID: id})
+			f, err := a.ch.PublishAsync(w.patience, exchange, key, client.Message{Body: body(r, id), MessageID: id})
+			if w.patience.Err() != nil {
+				break
+			}
 			if err != nil {
 				w.history.Violation("%s could not publish %s: %v", name, id, err)
 				break
 			}
 			confirms.Go(func() {
-				c, err := f.Wait(context.Background())
+				c, err := f.Wait(w.patience)
+				if w.patience.Err() != nil {
+					return
+				}
 				if err != nil {
 					w.history.Violation("publish %s failed: %v", id, err)
 					return
@@ -168,7 +175,7 @@ func (w *Workload) Publish(name string, r *rand.Rand) {
 			}
 		}
 		confirms.Wait()
-		_ = a.conn.Close(context.Background())
+		_ = a.conn.Close(w.patience)
 	})
 }
 
@@ -202,7 +209,7 @@ func (w *Workload) Consume(name, queue string, r *rand.Rand) {
 			if r.IntN(2) == 0 {
 				w.cluster.Net.Reset(a.name)
 			}
-			_ = a.conn.Close(context.Background())
+			_ = a.conn.Close(w.patience)
 		}
 	})
 }
@@ -304,6 +311,6 @@ func (w *Workload) Get(name string, r *rand.Rand) {
 			}
 			cancel()
 		}
-		_ = a.conn.Close(context.Background())
+		_ = a.conn.Close(w.patience)
 	})
 }
