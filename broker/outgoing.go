@@ -30,7 +30,6 @@ type Outgoing struct {
 	writing int // bytes in the call under way
 	held    bool
 	closed  bool
-	failed  error
 	signal  chan struct{} // capacity 1
 	room    chan struct{} // closed and replaced when bytes were written
 }

@@ -32,10 +32,9 @@ type view struct {
 	returned sequenceHeap  // before ahead: live again
 	held     runSet        // handed out, and not settled in the truth yet
 
-	mark      uint64 // sequences up to it may be handed out in this term (rule 11)
-	asked     uint64 // the mark that is on its way
-	markError error
-	damage    error // why the queue cannot be read
+	mark   uint64 // sequences up to it may be handed out in this term (rule 11)
+	asked  uint64 // the mark that is on its way
+	damage error  // why the queue cannot be read
 }
 
 func newView(l *leadership, q fsm.QueueInfo) *view {

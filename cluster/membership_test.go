@@ -32,7 +32,7 @@ func TestRule04NodesComeBackUnderNewAddresses(t *testing.T) {
 		nodes = append(nodes, start(t, c))
 	}
 	began := time.Now()
-	leader = leaderOf(t, nodes)
+	leaderOf(t, nodes)
 	t.Logf("a leader after %v", time.Since(began))
 	for _, n := range nodes {
 		if err := n.Barrier(t.Context()); err != nil || !slices.Equal(n.fsm.all(), []string{"kept"}) || n.ClusterID() != cluster {

@@ -190,12 +190,6 @@ func (m *messages) put(sequence uint64, s slot) {
 	m.sum += contribution(s.hash, sequence, s.deliveries())
 }
 
-// live reports whether a message is there.
-func (m *messages) live(sequence uint64) bool {
-	_, _, ok := m.at(sequence)
-	return ok
-}
-
 // next returns the first live sequence not below from.
 func (m *messages) next(from uint64) (uint64, bool) {
 	from = max(from, 1)
@@ -218,15 +212,6 @@ func (m *messages) next(from uint64) (uint64, bool) {
 
 // first returns the first live sequence.
 func (m *messages) first() (uint64, bool) { return m.next(1) }
-
-// deliveries returns the delivery count of a live message, else 0.
-func (m *messages) deliveries(sequence uint64) uint32 {
-	where, position, ok := m.at(sequence)
-	if !ok {
-		return 0
-	}
-	return m.chunks[where].slots[position].deliveries()
-}
 
 // transient reports whether a live message goes at a cold start.
 func (m *messages) transient(sequence uint64) bool {

@@ -59,11 +59,11 @@ func TestTableDepthIsBounded(t *testing.T) {
 	for range MaxTableDepth + 1 {
 		deep = []any{deep}
 	}
-	b, err := EncodeTable(nil, Table{"a": deep})
+	_, err := EncodeTable(nil, Table{"a": deep})
 	if !errors.Is(err, ErrTable) {
 		t.Fatalf("encoded: %v", err)
 	}
-	b = []byte{1, 'a'}
+	b := []byte{1, 'a'}
 	for n := 5 * 1000; n >= 0; n -= 5 {
 		b = append(b, 'A', 0, 0, byte(n>>8), byte(n))
 	}

@@ -130,7 +130,7 @@ func TestCrashTearsWritesBySeed(t *testing.T) {
 		}
 		return read(t, m, "f")
 	}
-	if after(1) != after(1) || after(1) == after(2) {
+	if first, again := after(1), after(1); first != again || first == after(2) {
 		t.Error("the seed does not decide what survives")
 	}
 }
