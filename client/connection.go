@@ -130,7 +130,7 @@ func (c *Connection) run(l *link) {
 		}
 		if short > 1 { // the first retry is immediate
 			select {
-			case <-time.After(min(c.o.backoffMin<<min(short-2, 10), c.o.backoffMax, 100*time.Millisecond)):
+			case <-time.After(min(c.o.backoffMin<<min(short-2, 10), c.o.backoffMax, soonPause)):
 			case <-c.ctx.Done():
 				return
 			}
@@ -295,9 +295,12 @@ func (c *Connection) find(ctx context.Context, first bool) (*link, error) {
 		c.mu.Lock()
 		c.lastErr = err
 		c.mu.Unlock()
-		pause := wait
-		if time.Since(start) < time.Second {
-			pause = min(pause, 100*time.Millisecond)
+		pause, soon := wait, time.Second
+		if f := new(follower); errors.As(err, &f) {
+			soon = electing
+		}
+		if time.Since(start) < soon {
+			pause = min(pause, soonPause)
 		}
 		pause += time.Duration(float64(pause) * c.o.jitter * (2*mathrand.Float64() - 1))
 		select {
@@ -308,6 +311,13 @@ func (c *Connection) find(ctx context.Context, first bool) (*link, error) {
 		wait = min(2*wait, c.o.backoffMax)
 	}
 }
+
+// electing is for how long nodes that answer are asked often who leads: an election must not be followed by the rest
+// of a long wait. soonPause is how long the wait is then.
+const (
+	electing  = 10 * time.Second
+	soonPause = 100 * time.Millisecond
+)
 
 // settleDown is how long a round goes on after a node has answered that it does not lead.
 const settleDown = 150 * time.Millisecond
@@ -366,7 +376,7 @@ func (c *Connection) round(ctx context.Context) (*link, error) {
 						over = time.After(settleDown)
 					}
 				}
-			case ctx.Err() == nil || lastErr == nil:
+			case lastErr == nil || ctx.Err() == nil && !errors.As(lastErr, &f): // a node's answer tells more than a failed dial
 				lastErr = a.err
 			}
 		}

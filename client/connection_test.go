@@ -190,3 +190,18 @@ func TestNoLeaderIsSaidWhenTimeIsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestLeaderIsFoundSoonAfterALongElection: nodes that answer are asked often, whatever the wait has grown to.
+func TestLeaderIsFoundSoonAfterALongElection(t *testing.T) {
+	f := startFake(t, 2)
+	f.lead(-1)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
+	elected := time.AfterFunc(1200*time.Millisecond, func() { f.lead(1) })
+	defer elected.Stop()
+	c, err := Dial(ctx, f.addrs(), WithReconnect(time.Minute, time.Minute, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.shut(ErrClosed)
+}

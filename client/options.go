@@ -84,7 +84,8 @@ func WithPublishWindow(count, bytes int) Option {
 }
 
 // WithReconnect sets the wait between tries to find the leader: from first, doubling, to at most limit, each changed by
-// up to the jitter's share (0.3: 30 %) at random. The first try is immediate, and no wait exceeds 100 ms in the first second.
+// up to the jitter's share (0.3: 30 %) at random. The first try is immediate, and no wait exceeds 100 ms in the first
+// second, nor in the first ten while nodes answer that do not lead.
 func WithReconnect(first, limit time.Duration, jitter float64) Option {
 	return func(o *options) { o.backoffMin, o.backoffMax, o.jitter = first, limit, jitter }
 }
