@@ -51,11 +51,14 @@ func (n *Node) examineLeader(l Leadership) {
 		if now := n.lookAtRaft(); try == crashTries || now.Term != l.Term || n.streams.connected(l.Server) || !n.dialRefused(ctx, l.Server) {
 			return
 		}
+		pause := 2 * secondDial
 		if n.confirmed(ctx, l, others) && n.mayReplace(l) {
-			break
+			if pause = n.crashTurn(); pause <= 0 {
+				break
+			}
 		}
 		select {
-		case <-time.After(2 * secondDial):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
@@ -73,6 +76,24 @@ func (n *Node) examineLeader(l Leadership) {
 	}
 	n.log.Warn("the leader's process is gone, standing for election", "leader", nodeIDOf(l.Server), "term", l.Term)
 	n.transport.standForElection(n.ctx.Done())
+}
+
+// letGoFirst notes that a server earlier in line was told that the leader is gone: it is about to stand, and two
+// candidates at once would split the votes.
+func (n *Node) letGoFirst(server string) {
+	if server >= n.server {
+		return
+	}
+	n.crashMu.Lock()
+	n.crashOther = time.Now()
+	n.crashMu.Unlock()
+}
+
+// crashTurn is how long this node still leaves the election to one earlier in line, whose votes may be slow to come.
+func (n *Node) crashTurn() time.Duration {
+	n.crashMu.Lock()
+	defer n.crashMu.Unlock()
+	return time.Until(n.crashOther.Add(2 * standInLine))
 }
 
 // mayReplace reads state and term anew. A leader would abdicate and a non-voter would only raise everybody's term.

@@ -63,9 +63,10 @@ type Node struct {
 	leader        Leadership // without Leader
 	leaderChanged chan struct{}
 
-	crashMu    sync.Mutex // guards the two that follow
+	crashMu    sync.Mutex // guards the three that follow
 	crashTerm  uint64     // the last term that this node ended by itself
 	crashTimes []time.Time
+	crashOther time.Time // when a server earlier in line was last told that the leader is gone
 
 	barrierTerm atomic.Uint64 // the term whose beginning is applied here
 	knownBoots  atomic.Uint64 // a higher boot counter that a peer told of

@@ -104,7 +104,7 @@ func (n *Node) ask(ctx context.Context, server string, q request) (r reply, err 
 }
 
 // answer serves one request.
-func (n *Node) answer(_ Member, c net.Conn) {
+func (n *Node) answer(from Member, c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(requestLimit))
 	var q request
@@ -124,6 +124,9 @@ func (n *Node) answer(_ Member, c net.Conn) {
 		}
 	case opLeaderGone:
 		r.Gone = !n.streams.connected(q.Server) && n.dialRefused(ctx, q.Server)
+		if r.Gone {
+			n.letGoFirst(from.Server)
+		}
 	default:
 		r.Error = fmt.Sprintf("request %d is not known here", q.Op)
 	}
