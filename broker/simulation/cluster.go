@@ -152,6 +152,18 @@ func (c *Cluster) leave(p *process) {
 	p.machine.process = nil
 }
 
+// FailSync lets a node's next sync of a file fail.
+func (c *Cluster) FailSync(i int) {
+	if p := c.machines[i].process; p != nil {
+		p.gate.failing.Store(true)
+	}
+}
+
+// Wipe gives a node that is down an empty disk.
+func (c *Cluster) Wipe(i int) {
+	c.machines[i].disk, c.machines[i].stable = vfs.NewMem(), stablestore.NewMem()
+}
+
 // Move gives a node that is down another Raft address.
 func (c *Cluster) Move(i int) { c.machines[i].port++ }
 

@@ -17,6 +17,7 @@ type gate struct {
 	shut    bool         // guarded by mu
 	trip    atomic.Int64 // calls until the gate shuts by itself, 0 for never
 	tripped chan struct{}
+	failing atomic.Bool // the next sync fails
 }
 
 func newGate() *gate { return &gate{tripped: make(chan struct{}, 1)} }
@@ -129,6 +130,9 @@ func (f *file) Allocate(size int64) error {
 
 func (f *file) Sync() error {
 	return f.files.gate.pass(func() error {
+		if f.files.gate.failing.CompareAndSwap(true, false) {
+			return syscall.EIO
+		}
 		if f.files.lies {
 			return nil
 		}

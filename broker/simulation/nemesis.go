@@ -3,7 +3,10 @@ package simulation
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
+
+	"github.com/warrenmq/warren/broker/server"
 )
 
 // Nemesis does harm to a cluster, from a seed. At any time at most one node is down, cut off or hard of hearing; only
@@ -32,6 +35,8 @@ var faults = []struct {
 	{"transfer", 2, (*Nemesis).transfer},
 	{"snapshot", 3, (*Nemesis).snapshot},
 	{"reset", 2, (*Nemesis).reset},
+	{"disk", 1, (*Nemesis).disk},
+	{"wipe", 1, (*Nemesis).wipe},
 }
 
 // Run does one thing after the other until the context ends, then undoes all.
@@ -215,6 +220,59 @@ func (n *Nemesis) restart(ctx context.Context, i int) {
 	}
 	n.hold(ctx, time.Second)
 	n.start(i)
+}
+
+// Within these a node whose disk fails must have ended, and one with an empty disk vote.
+const (
+	endsWithin  = 10 * time.Second
+	votesWithin = 30 * time.Second
+)
+
+// disk fails a sync: the node must not go on. It comes back with what it has on disk.
+func (n *Nemesis) disk(ctx context.Context, i int) {
+	n.cluster.FailSync(i)
+	var err error
+	if !await(endsWithin, func() (ended bool) { err, ended = n.cluster.Ended(i); return ended }) {
+		n.history.Violation("node %s went on for %v after a sync had failed", n.cluster.machines[i].name, endsWithin)
+	} else if server.ExitCode(err) != server.ExitDisk {
+		n.history.Violation("node %s, whose disk failed, ended with status %d: %v", n.cluster.machines[i].name, server.ExitCode(err), err)
+	}
+	n.cluster.Crash(i, 0)
+	n.hold(ctx, time.Second)
+	n.start(i)
+}
+
+// wipe takes a node's data: it must join as a new server and be a voter in the end, instead of the one it was.
+func (n *Nemesis) wipe(ctx context.Context, i int) {
+	before := n.cluster.Server(i).Node().Self().Server
+	n.cluster.Crash(i, 0)
+	n.cluster.Wipe(i)
+	pause(ctx, n.between(0, 2*time.Second))
+	n.start(i)
+	if n.cluster.machines[i].process == nil {
+		return
+	}
+	after := n.cluster.Server(i).Node().Self().Server
+	var voters []string
+	if !await(votesWithin, func() bool {
+		if leader := n.cluster.Leader(); leader >= 0 {
+			voters = n.cluster.Server(leader).Node().Voters()
+		}
+		return slices.Contains(voters, after) && !slices.Contains(voters, before)
+	}) {
+		n.history.Violation("node %s came back with an empty disk as %s instead of %s, but %v later the voters are %v",
+			n.cluster.machines[i].name, after, before, votesWithin, voters)
+	}
+}
+
+// await waits for a condition; false when it does not come true in time.
+func await(within time.Duration, condition func() bool) bool {
+	for deadline := time.Now().Add(within); !condition(); time.Sleep(poll) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
 }
 
 func (n *Nemesis) transfer(context.Context, int) {
