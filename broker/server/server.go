@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -56,6 +57,7 @@ type Server struct {
 	native  *native.Server
 	web     *http.Server
 
+	lock                         io.Closer // of the data directory; nil when nobody else can reach it
 	nativeListener, httpListener net.Listener
 	fatal                        chan error // capacity 1: the state machine cannot go on
 }
@@ -84,8 +86,12 @@ func New(c Config) (_ *Server, err error) {
 			if s.machine != nil {
 				_ = s.machine.Close()
 			}
+			_ = s.unlock()
 		}
 	}()
+	if err = s.lockDirectory(); err != nil { // before anything in it is read, counted or tidied up
+		return nil, err
+	}
 	if s.nativeListener, err = s.listen("native", c.NativeAddr); err != nil {
 		return nil, err
 	}
@@ -182,7 +188,7 @@ func (s *Server) Run(ctx context.Context) error {
 	stop()
 	closed := s.node.Close(within)
 	work.Wait()
-	return errors.Join(err, closed, s.machine.Close())
+	return errors.Join(err, closed, s.machine.Close(), s.unlock())
 }
 
 func (s *Server) wait(ctx context.Context) error {

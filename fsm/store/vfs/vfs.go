@@ -4,6 +4,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"os"
 )
@@ -26,6 +27,16 @@ type FS interface {
 	RemoveAll(name string) error
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
+}
+
+// ErrLocked says that a lock is held already.
+var ErrLocked = errors.New("it is locked")
+
+// Locker is a file system on which processes can keep each other out.
+type Locker interface {
+	// Lock makes a file and locks it until the closer is closed or the process ends, in whatever way. It does not
+	// wait: it returns ErrLocked when somebody, this process included, holds the lock.
+	Lock(name string) (io.Closer, error)
 }
 
 // File is an open file. WriteAt, ReadAt and Sync may be called concurrently.
