@@ -8,8 +8,11 @@ import (
 	"github.com/warrenmq/warren/protocol/native"
 )
 
-// maxWaiting is how many requests of a channel may wait for an earlier one.
-const maxWaiting = 1024
+// Bounds of what waits on a channel for an earlier request; at them the connection's socket is not read.
+const (
+	maxWaiting      = 1024    // requests
+	maxWaitingBytes = 4 << 20 // of their payloads, but one request always fits
+)
 
 // channel runs the requests of one channel in order. A request that has to wait for the log runs on the channel's
 // worker; while the worker is busy everything after it on the channel waits behind it, so that a publish never
@@ -19,8 +22,22 @@ type channel struct {
 	connection *connection
 
 	mu      sync.Mutex
-	waiting []func() // guarded by mu
-	working bool     // the worker runs; guarded by mu
+	room    sync.Cond // signalled when waiting shrank; waits on mu
+	waiting []waiting // guarded by mu
+	bytes   int       // of what waits and what runs; guarded by mu
+	working bool      // the worker runs; guarded by mu
+}
+
+// waiting is a request behind an earlier one, and the bytes that it keeps in memory.
+type waiting struct {
+	request func()
+	bytes   int
+}
+
+func newChannel(b *broker.Channel, n *connection) *channel {
+	c := &channel{Channel: b, connection: n}
+	c.room.L = &c.mu
+	return c
 }
 
 // busy reports whether a request must wait behind earlier ones.
@@ -30,22 +47,25 @@ func (c *channel) busy() bool {
 	return c.working
 }
 
-// do runs a request on the worker, after those before it; false when too many wait.
-func (c *channel) do(request func()) bool {
+// do runs a request on the worker, after those before it. It blocks the connection's reader while too many wait; they
+// end with the connection at the latest.
+func (c *channel) do(bytes int, request func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) >= maxWaiting {
-		return false
+	for len(c.waiting) >= maxWaiting || c.bytes > 0 && c.bytes+bytes > maxWaitingBytes {
+		c.room.Wait()
 	}
-	c.waiting = append(c.waiting, request)
+	c.waiting = append(c.waiting, waiting{request, bytes})
+	c.bytes += bytes
 	if !c.working {
 		c.working = true
 		c.connection.work.Go(c.run)
 	}
-	return true
 }
 
+// run answers requests until none waits. A client that does not read its answers gets no more of them.
 func (c *channel) run() {
+	n := c.connection
 	for {
 		c.mu.Lock()
 		if len(c.waiting) == 0 {
@@ -53,10 +73,16 @@ func (c *channel) run() {
 			c.mu.Unlock()
 			return
 		}
-		request := c.waiting[0]
+		w := c.waiting[0]
+		c.waiting[0] = waiting{}
 		c.waiting = c.waiting[1:]
 		c.mu.Unlock()
-		request()
+		n.out.WaitForRoom(n.context.Done())
+		w.request()
+		c.mu.Lock()
+		c.bytes -= w.bytes
+		c.room.Signal()
+		c.mu.Unlock()
 	}
 }
 
@@ -102,8 +128,8 @@ type publishes struct {
 // maxPending is how many publishes the reader collects before it hands them on.
 const maxPending = 256
 
-// publish collects a publish, or sends it behind what the channel waits for.
-func (n *connection) publish(c *channel, p *native.Publish) bool {
+// publish collects a publish, or sends it behind what the channel waits for; bytes are its payload's.
+func (n *connection) publish(c *channel, p *native.Publish, bytes int) {
 	m := broker.Publication{Exchange: p.Exchange, RoutingKey: p.RoutingKey, Properties: p.Properties, Body: p.Body, Upload: p.Upload,
 		Producer: p.Producer, Sequence: p.Sequence, Token: p.RID}
 	if p.Mandatory || c.busy() {
@@ -114,10 +140,11 @@ func (n *connection) publish(c *channel, p *native.Publish) bool {
 		}
 		one := []broker.Publication{m}
 		if c.busy() {
-			return c.do(func() { n.submit(c, one, done) })
+			c.do(bytes, func() { n.submit(c, one, done) })
+			return
 		}
 		n.submit(c, one, done)
-		return true
+		return
 	}
 	if n.pending.channel != c {
 		n.flush()
@@ -127,7 +154,6 @@ func (n *connection) publish(c *channel, p *native.Publish) bool {
 	if len(n.pending.list) >= maxPending {
 		n.flush()
 	}
-	return true
 }
 
 // flush hands on what publish collected.

@@ -19,7 +19,8 @@ func (n *connection) serve(t native.Type, payload []byte) bool {
 		if c == nil {
 			return n.noChannel(t, p.Head)
 		}
-		return n.publish(c, &p) || n.tooMany(t, p.Head)
+		n.publish(c, &p, len(payload))
+		return true
 	}
 	n.flush()
 	if t == native.TypeHeartbeat {
@@ -46,32 +47,36 @@ func (n *connection) serve(t native.Type, payload []byte) bool {
 	}
 	switch f := f.(type) { // what needs no answer of the log goes on at once when nothing is in front of it
 	case *native.Ack:
-		return c.direct(func() { c.Settle(fsm.Acknowledge, ranges(f.Ranges), f.RID, simple{c, t}) }) || n.tooMany(t, head)
+		c.direct(len(payload), func() { c.Settle(fsm.Acknowledge, ranges(f.Ranges), f.RID, simple{c, t}) })
+		return true
 	case *native.Nack:
 		kind := fsm.Reject
 		if f.Requeue {
 			kind = fsm.Return
 		}
-		return c.direct(func() { c.Settle(kind, ranges(f.Ranges), f.RID, simple{c, t}) }) || n.tooMany(t, head)
+		c.direct(len(payload), func() { c.Settle(kind, ranges(f.Ranges), f.RID, simple{c, t}) })
+		return true
 	case *native.BodyPart:
-		return c.direct(func() {
+		c.direct(len(payload), func() {
 			if err := n.session.BodyPart(n.context, f.Upload, f.Offset, f.Total, f.Bytes, f.RID, simple{c, t}); err != nil {
 				n.fail(t, head, err)
 			}
-		}) || n.tooMany(t, head)
+		})
+		return true
 	case *native.ChannelClose:
 		delete(n.channels, head.Channel)
 	}
-	return c.do(func() { n.answer(c, t, head, f) }) || n.tooMany(t, head)
+	c.do(len(payload), func() { n.answer(c, t, head, f) })
+	return true
 }
 
-// direct runs a request now if nothing of its channel waits, else in its turn; false when too many wait.
-func (c *channel) direct(request func()) bool {
+// direct runs a request now if nothing of its channel waits, else in its turn.
+func (c *channel) direct(bytes int, request func()) {
 	if c.busy() {
-		return c.do(request)
+		c.do(bytes, request)
+		return
 	}
 	request()
-	return true
 }
 
 // request makes the value that a request of the type is decoded into; nil for what a client does not send.
@@ -136,7 +141,7 @@ func (n *connection) openChannel(head native.Head) {
 		n.fail(native.TypeChannelOpen, head, err)
 		return
 	}
-	n.channels[head.Channel] = &channel{Channel: b, connection: n}
+	n.channels[head.Channel] = newChannel(b, n)
 	n.ok(native.TypeChannelOpen, head)
 }
 
@@ -148,12 +153,6 @@ func (n *connection) noChannel(t native.Type, head native.Head) bool {
 	}
 	n.reply(t, head, native.ChannelError, "CHANNEL_ERROR - the channel is not open")
 	return true
-}
-
-// tooMany answers a request that found too many others waiting; the connection ends, since its order is lost.
-func (n *connection) tooMany(t native.Type, head native.Head) bool {
-	n.reply(t, head, native.Overloaded, "OVERLOADED - too many requests of one channel wait; await answers before sending more")
-	return false
 }
 
 func (n *connection) ok(t native.Type, head native.Head) {
