@@ -34,6 +34,7 @@ const (
 )
 
 type hello struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // read by msgpack
 	From     wireMember
 	To       string // the server id that is meant
@@ -41,6 +42,7 @@ type hello struct {
 }
 
 type welcome struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // read by msgpack
 	From     wireMember
 	Boot     [16]byte

@@ -28,6 +28,7 @@ const (
 )
 
 type request struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // read by msgpack
 	Op       requestOp
 	Server   string // opLeaderGone: whom

@@ -15,6 +15,7 @@ const imageVersion = 1
 // image is a state without its messages, as a snapshot keeps it. Fields are encoded in this order and without their
 // names: new ones go to the end of their struct.
 type image struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Version     uint16
@@ -38,6 +39,7 @@ type image struct {
 }
 
 type bootImage struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Server string
@@ -45,6 +47,7 @@ type bootImage struct {
 }
 
 type vhostImage struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Number uint64
@@ -52,6 +55,7 @@ type vhostImage struct {
 }
 
 type exchangeImage struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Number, Vhost uint64
@@ -63,6 +67,7 @@ type exchangeImage struct {
 }
 
 type queueImage struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Number, Vhost   uint64
@@ -80,6 +85,7 @@ type queueImage struct {
 }
 
 type bindingImage struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Source, Destination uint64 // numbers
@@ -88,6 +94,7 @@ type bindingImage struct {
 }
 
 type producerImage struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	ID       string
@@ -98,6 +105,7 @@ type producerImage struct {
 }
 
 type uploadImage struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Term, Session, Number, Total uint64

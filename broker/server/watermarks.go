@@ -3,9 +3,8 @@ package server
 import (
 	"runtime/metrics"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/warrenmq/warren/broker"
+	"github.com/warrenmq/warren/fsm/store/vfs"
 )
 
 // watermarks are what this process uses, against what it may.
@@ -25,10 +24,4 @@ func liveHeap() uint64 {
 }
 
 // diskFree returns the bytes that the data directory's file system has left for this process.
-func (s *Server) diskFree() (uint64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(s.config.Cluster.DataDir, &st); err != nil {
-		return 0, err
-	}
-	return st.Bavail * uint64(st.Bsize), nil
-}
+func (s *Server) diskFree() (uint64, error) { return vfs.Free(s.config.Cluster.DataDir) }

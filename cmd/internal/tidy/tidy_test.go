@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"broker":            {"protocol/...", "fsm", "cluster"},
 	"broker/native":     {"broker", "fsm", "protocol/native"},
 	"broker/httpapi":    {"broker", "fsm", "cluster", "protocol/...", "github.com/prometheus/client_golang/..."},
-	"broker/server":     {"broker/...", "fsm/...", "cluster", "protocol/...", "golang.org/x/sys/unix"},
+	"broker/server":     {"broker/...", "fsm/...", "cluster", "protocol/..."},
 	"broker/brokertest": {"broker/...", "fsm/...", "cluster/...", "protocol/...", "client"},
 
 	"broker/simulation": {"broker/server", "client", "cluster/...", "cluster", "fsm/store/vfs"},
