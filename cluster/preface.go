@@ -52,6 +52,7 @@ type welcome struct {
 
 // wireMember is a Member as gossip and prefaces carry it: an array, for memberlist allows 512 bytes.
 type wireMember struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack            struct{} `msgpack:",as_array"` //nolint:unused // read by msgpack
 	NodeID, Incarnation string
 	ClusterID           string

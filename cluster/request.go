@@ -35,6 +35,7 @@ type request struct {
 }
 
 type reply struct {
+	//lint:ignore U1000 msgpack reads its tag
 	_msgpack           struct{} `msgpack:",as_array"` //nolint:unused // read by msgpack
 	Error              string
 	Member             wireMember
