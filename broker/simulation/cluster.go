@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path"
 	"sync"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 	"github.com/warrenmq/warren/cluster/stablestore"
 	"github.com/warrenmq/warren/fsm/store/vfs"
 )
+
+// dataDir is where each machine keeps its data.
+const dataDir = "data"
 
 // Nodes is the size of the cluster.
 const Nodes = 3
@@ -84,7 +88,7 @@ func (c *Cluster) Start(i int) error {
 	p := &process{machine: m, gate: newGate(), network: c.Net.Attach(m.name), done: make(chan struct{})}
 	log := c.Log.With("host", m.name)
 	config := server.Config{
-		Cluster: cluster.Config{NodeID: m.name, DataDir: "data", RaftAddr: fmt.Sprintf("%s:%d", m.name, 5680+m.port), GossipAddr: m.name + ":5690",
+		Cluster: cluster.Config{NodeID: m.name, DataDir: dataDir, RaftAddr: fmt.Sprintf("%s:%d", m.name, 5680+m.port), GossipAddr: m.name + ":5690",
 			BootstrapExpect: Nodes, SegmentBytes: segmentBytes, SnapshotBytes: snapshotBytes,
 			Files: &files{FS: m.disk, gate: p.gate, lies: c.LyingDisks}, Network: p.network,
 			Stable: &stable{Store: m.stable, gate: p.gate},
@@ -162,6 +166,34 @@ func (c *Cluster) FailSync(i int) {
 // Wipe gives a node that is down an empty disk.
 func (c *Cluster) Wipe(i int) {
 	c.machines[i].disk, c.machines[i].stable = vfs.NewMem(), stablestore.NewMem()
+}
+
+// Rot flips a bit in one file under a folder of a node that is down; false when there is none.
+func (c *Cluster) Rot(i int, folder string) (file string, rotten bool) {
+	disk := c.machines[i].disk
+	var files []string
+	var walk func(dir string)
+	walk = func(dir string) {
+		names, _ := disk.ReadDir(dir)
+		for _, name := range names {
+			name = path.Join(dir, name)
+			if info, err := disk.Stat(name); err == nil && info.IsDir() {
+				walk(name)
+			} else if err == nil && info.Size() > 0 {
+				files = append(files, name)
+			}
+		}
+	}
+	walk(path.Join(dataDir, folder))
+	if len(files) == 0 {
+		return "", false
+	}
+	file = files[c.rand.IntN(len(files))]
+	info, err := disk.Stat(file)
+	if err != nil {
+		return "", false
+	}
+	return file, vfs.FlipBit(disk, file, c.rand.Int64N(8*info.Size())) == nil
 }
 
 // Move gives a node that is down another Raft address.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warrenmq/warren/broker/server"
+	"github.com/warrenmq/warren/fsm/store"
 )
 
 // Nemesis does harm to a cluster, from a seed. At any time at most one node is down, cut off or hard of hearing; only
@@ -37,6 +38,7 @@ var faults = []struct {
 	{"reset", 2, (*Nemesis).reset},
 	{"disk", 1, (*Nemesis).disk},
 	{"wipe", 1, (*Nemesis).wipe},
+	{"rot", 1, (*Nemesis).rot},
 }
 
 // Run does one thing after the other until the context ends, then undoes all.
@@ -262,6 +264,26 @@ func (n *Nemesis) wipe(ctx context.Context, i int) {
 	}) {
 		n.history.Violation("node %s came back with an empty disk as %s instead of %s, but %v later the voters are %v",
 			n.cluster.machines[i].name, after, before, votesWithin, voters)
+	}
+}
+
+// rot flips a bit of a message file: the node must find that out when it needs it and mend it from the others.
+func (n *Nemesis) rot(ctx context.Context, i int) {
+	n.cluster.Crash(i, 0)
+	file, rotten := n.cluster.Rot(i, "messages")
+	n.start(i)
+	if n.cluster.machines[i].process == nil || !rotten {
+		return
+	}
+	n.cluster.Log.Info("NEMESIS", "rots", file)
+	var files []store.Damage
+	var missing bool
+	if !await(votesWithin, func() bool {
+		s := n.cluster.Server(i)
+		files, missing = s.Machine().Damaged()
+		return s.Node().CaughtUp() && !missing && len(files) == 0
+	}) {
+		n.history.Violation("node %s did not mend %s within %v: damaged %v, missing %t", n.cluster.machines[i].name, file, votesWithin, files, missing)
 	}
 }
 
