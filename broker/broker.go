@@ -92,6 +92,8 @@ func (b *Broker) Attach(node Node, machine *fsm.Machine) {
 	node.HandleStream(streamHash, b.serveHash)
 }
 
+var errReplaced = errors.New("the state was replaced while this node led")
+
 // Applied hears of each applied entry (fsm.Observer).
 func (b *Broker) Applied(a fsm.Applied) {
 	b.clock.applied()
@@ -102,6 +104,9 @@ func (b *Broker) Applied(a fsm.Applied) {
 		}
 	}
 	if l := b.current.Load(); l != nil {
+		if a.Replaced { // entries may have taken effect without a result, and every view reads the state that was
+			l.fail(errReplaced)
+		}
 		l.proposer.applied(a)
 	}
 }

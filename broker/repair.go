@@ -20,9 +20,10 @@ const (
 )
 
 const (
-	hashTimeout   = 5 * time.Second
-	damageRetry   = 5 * time.Second
-	repairTimeout = 30 * time.Minute
+	hashTimeout     = 5 * time.Second
+	damageRetry     = 5 * time.Second
+	repairTimeout   = 30 * time.Minute
+	transferTimeout = 5 * time.Second
 )
 
 // repairWhenWrong exchanges this node's state when it is in the minority at an audit (rule 15), or when it cannot
@@ -37,6 +38,7 @@ func (b *Broker) repairWhenWrong(ctx context.Context) {
 		case <-tick.C:
 			if damaged, missing := b.machine.Damaged(); missing || len(damaged) > 0 {
 				b.log.Error("message files are damaged; fetching the state from another node", "files", damaged, "missing", missing)
+				b.stepAside(ctx)
 				b.repair(ctx, b.others())
 			}
 		case <-ctx.Done():
@@ -66,15 +68,23 @@ func (b *Broker) judge(ctx context.Context, a fsm.Audit) {
 			return // somebody else is wrong and hears of it from its own machine
 		}
 		b.log.Error("this node's state differs from the majority's; taking theirs", "index", a.Index, "own", fmt.Sprintf("%016x", own), "majority", fmt.Sprintf("%016x", hash))
-		if b.node.Leadership().Local {
-			if err := b.node.TransferLeadership(ctx); err != nil {
-				b.log.Error("could not hand leadership over before the repair", "error", err)
-			}
-		}
+		b.stepAside(ctx)
 		b.repair(ctx, servers)
 		return
 	}
 	b.log.Error("the nodes' states differ and there is no majority: nothing is overwritten; stop the cluster and compare the nodes", "index", a.Index, "hashes", votes)
+}
+
+// stepAside hands leadership over if this node leads: what it cannot read, another node serves at once.
+func (b *Broker) stepAside(ctx context.Context) {
+	if !b.node.Leadership().Local || len(b.others()) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
+	if err := b.node.TransferLeadership(ctx); err != nil {
+		b.log.Error("could not hand leadership over before the repair", "error", err)
+	}
 }
 
 func (b *Broker) others() []string {

@@ -140,6 +140,7 @@ func (v *view) take() (m fsm.Message, ok bool) {
 		sequence := heap.Pop(&v.returned).(uint64)
 		m, live, err := machine.Get(number, sequence)
 		if err != nil {
+			heap.Push(&v.returned, sequence)
 			v.damaged(err)
 			return m, false
 		}
