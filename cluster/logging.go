@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -42,4 +44,32 @@ type debugWriter struct{ log *slog.Logger }
 func (w debugWriter) Write(p []byte) (int, error) {
 	w.log.Debug(strings.TrimSpace(string(p)))
 	return len(p), nil
+}
+
+// sparseEvery is how often a sparse warning may be written.
+const sparseEvery = 10 * time.Second
+
+// sparse keeps strangers from filling the log: of a warning that they can cause it writes one at a time, with the
+// number of those left out since the last. Safe for concurrent use.
+type sparse struct {
+	mu      sync.Mutex // guards the two that follow
+	last    time.Time
+	leftOut int
+}
+
+func (s *sparse) warn(log *slog.Logger, msg string, args ...any) {
+	s.mu.Lock()
+	now := time.Now()
+	if !s.last.IsZero() && now.Sub(s.last) < sparseEvery {
+		s.leftOut++
+		s.mu.Unlock()
+		return
+	}
+	leftOut := s.leftOut
+	s.last, s.leftOut = now, 0
+	s.mu.Unlock()
+	if leftOut > 0 {
+		args = append(args, "left_out", leftOut)
+	}
+	log.Warn(msg, args...)
 }

@@ -25,6 +25,8 @@ const (
 
 // streams is everything that comes and goes through the Raft port. It is raft's StreamLayer for streams of kind 1.
 type streams struct {
+	strangers sparse // what is said of connections that are none of ours
+
 	n        *Node
 	listener net.Listener
 	unknown  chan struct{} // a slot for each connection before its preface is checked
@@ -108,7 +110,7 @@ func (s *streams) greet(c net.Conn) {
 	second, err := readPreface(c, &h)
 	if err != nil {
 		if errors.Is(err, errPreface) {
-			s.n.log.Warn("refused a connection to the Raft port", "remote", c.RemoteAddr(), "error", err)
+			s.strangers.warn(s.n.log, "refused a connection to the Raft port", "remote", c.RemoteAddr(), "error", err)
 		}
 		refuse()
 		return
