@@ -93,8 +93,11 @@ func (l *lane) settle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// call submits one command and waits for its result.
+// call submits one command and waits for its result. What the log cannot hold is refused here, before it is in an entry.
 func (l *lane) call(ctx context.Context, c fsm.Command) (fsm.Result, error) {
+	if err := fsm.Check(c); err != nil {
+		return fsm.Result{}, errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - the request has a value out of its range: %v", err)
+	}
 	return l.callSubmission(ctx, submission{command: c, size: fsm.Size(c)})
 }
 

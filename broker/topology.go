@@ -192,12 +192,26 @@ type Binding struct {
 
 // Bind makes a binding.
 func (s *Session) Bind(ctx context.Context, b Binding) error {
+	if err := b.check(); err != nil {
+		return err
+	}
 	_, err := s.lane.call(ctx, fsm.PutBinding{Vhost: s.Vhost.Number, Source: b.Source, Kind: b.Kind, Destination: b.Destination, Key: b.Key, Arguments: b.Arguments, Session: s.ID})
 	return err
 }
 
+// check names what would be a mistake in the log.
+func (b *Binding) check() error {
+	if b.Kind > fsm.ToExchange {
+		return errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - a binding leads to a queue (0) or an exchange (1), not to a %d", b.Kind)
+	}
+	return nil
+}
+
 // Unbind removes a binding.
 func (s *Session) Unbind(ctx context.Context, b Binding) error {
+	if err := b.check(); err != nil {
+		return err
+	}
 	_, err := s.lane.call(ctx, fsm.DeleteBinding{Vhost: s.Vhost.Number, Source: b.Source, Kind: b.Kind, Destination: b.Destination, Key: b.Key, Arguments: b.Arguments, Session: s.ID})
 	return err
 }

@@ -46,6 +46,17 @@ func (b *Batch) AppendPublish(p *Publish) {
 	b.header.Count++
 }
 
+// Check returns an error for a command that Append would take and apply could not read: an entry with it would stop
+// every node, at every start. Whoever fills a command with what a client said asks this first.
+func Check(c Command) error {
+	d := decoder{b: c.appendTo(nil)}
+	_, err := d.command(c.opcode())
+	if err == nil && len(d.b) > 0 {
+		err = ErrEntry
+	}
+	return err
+}
+
 // Count returns the number of commands so far.
 func (b *Batch) Count() int { return int(b.header.Count) }
 

@@ -129,3 +129,18 @@ func TestAnswersWaitForTheirReader(t *testing.T) {
 		}
 	}
 }
+
+// What no log entry can say is refused before it is in one: each node would stop at such an entry, at every start.
+func TestUnknownDestinationKindIsRefused(t *testing.T) {
+	node := start(t)
+	r := connect(t, node)
+	b := native.Binding{DestinationKind: 7, Destination: "q", Exchange: "amq.direct"}
+	r.send(&native.QueueDeclare{Head: native.Head{RID: 2, Channel: 1}, Name: "q"},
+		&native.Bind{Head: native.Head{RID: 3, Channel: 1}, Binding: b}, &native.Unbind{Head: native.Head{RID: 4, Channel: 1}, Binding: b},
+		&native.QueueDeclare{Head: native.Head{RID: 5, Channel: 1}, Name: "q", Passive: true})
+	for i, want := range []native.Code{0, native.PreconditionFailed, native.PreconditionFailed, 0} {
+		if p := r.reply(); p.Code != want {
+			t.Fatalf("answer %d, to a %s: %d %s, want %d", i, p.Of, p.Code, p.Message, want)
+		}
+	}
+}
