@@ -208,6 +208,19 @@ func (b *Broker) Where() Where {
 	return w
 }
 
+// HandOver gives leadership to another node if this one has it. What is on its way is applied first; what comes
+// after is refused as not written, and its clients publish it to the next leader.
+func (b *Broker) HandOver(ctx context.Context) error {
+	if !b.node.Leadership().Local || len(b.node.Voters()) < 2 {
+		return nil
+	}
+	if l := b.current.Load(); l != nil {
+		l.proposer.pause(ctx)
+		defer l.proposer.resume()
+	}
+	return b.node.TransferLeadership(ctx)
+}
+
 // Remove takes a member out of the cluster by node id, for good. Only the leader can.
 func (b *Broker) Remove(ctx context.Context, nodeID string) error {
 	if !b.node.Leadership().Local {

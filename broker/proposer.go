@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -62,13 +63,15 @@ type proposer struct {
 	active  []*lane            // lanes with submissions, in turn; guarded by mu
 	flights map[uint64]*flight // guarded by mu
 	closed  bool               // guarded by mu
+	paused  bool               // nothing is cut, for leadership is being handed over; guarded by mu
+	landing chan struct{}      // closed and replaced when a flight ends; guarded by mu
 	number  uint64             // of the last batch; guarded by mu
 
 	landed chan *flight // applied entries, for finish; has room for all flights; closed by close
 }
 
 func newProposer(l *leadership, number uint64, stats *counters) *proposer {
-	p := &proposer{leadership: l, stats: stats, flights: map[uint64]*flight{}, number: number, landed: make(chan *flight, maxEntriesFlying)}
+	p := &proposer{leadership: l, stats: stats, flights: map[uint64]*flight{}, number: number, landing: make(chan struct{}), landed: make(chan *flight, maxEntriesFlying)}
 	p.ready.L = &p.mu
 	return p
 }
@@ -78,7 +81,7 @@ func (p *proposer) run() {
 	var cut []submission
 	for {
 		p.mu.Lock()
-		for !p.closed && (len(p.active) == 0 || len(p.flights) >= maxEntriesFlying) {
+		for !p.closed && (p.paused || len(p.active) == 0 || len(p.flights) >= maxEntriesFlying) {
 			p.ready.Wait()
 		}
 		if p.closed {
@@ -212,7 +215,34 @@ func (p *proposer) release(f *flight) {
 		}
 	}
 	delete(p.flights, f.number)
+	close(p.landing)
+	p.landing = make(chan struct{})
 	p.ready.Signal()
+}
+
+// pause stops cutting entries and waits until none is on its way, so that none fails while leadership is handed over
+// (rule 6): what waits was not written.
+func (p *proposer) pause(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused = true
+	for len(p.flights) > 0 && !p.closed && ctx.Err() == nil {
+		landing := p.landing
+		p.mu.Unlock()
+		select {
+		case <-landing:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+	}
+}
+
+// resume goes on after pause.
+func (p *proposer) resume() {
+	p.mu.Lock()
+	p.paused = false
+	p.ready.Signal()
+	p.mu.Unlock()
 }
 
 // close ends the proposer: what is in flight has an unknown outcome, what was not cut was not written.

@@ -175,10 +175,8 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		s.log.Error("this node cannot go on; it stops", "error", err)
 		cancel()
-	} else if s.node.Leadership().Local && len(s.node.Voters()) > 1 {
-		if transfer := s.node.TransferLeadership(within); transfer != nil && within.Err() == nil {
-			s.log.Info("leadership was not handed over", "reason", transfer)
-		}
+	} else if handed := s.broker.HandOver(within); handed != nil && within.Err() == nil {
+		s.log.Info("leadership was not handed over", "reason", handed)
 	}
 	s.closeListeners()
 	s.native.Close(within)
