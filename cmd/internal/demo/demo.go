@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/warrenmq/warren/client"
@@ -71,6 +72,8 @@ type demo struct {
 	nodes   *Nodes
 	begin   time.Time
 	control *client.Connection
+
+	writing sync.Mutex // held while a line is written to Log
 }
 
 func (d *demo) show(ctx context.Context, dir string) error {
@@ -213,11 +216,15 @@ func (d *demo) say(format string, args ...any) {
 	if d.Terminal {
 		clear = "\r\x1b[K"
 	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
 	fmt.Fprintf(d.Log, "%s%5.1f s  %s\n", clear, time.Since(d.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
 func (d *demo) progress(_ time.Duration, confirmed, consumed uint64) {
 	if d.Terminal {
+		d.writing.Lock()
+		defer d.writing.Unlock()
 		fmt.Fprintf(d.Log, "\r\x1b[K%5.1f s  confirmed %d, consumed %d", time.Since(d.begin).Seconds(), confirmed, consumed)
 		return
 	}
