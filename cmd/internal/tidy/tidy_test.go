@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 	"broker/server":     {"broker/...", "fsm/...", "cluster", "protocol/..."},
 	"broker/brokertest": {"broker/...", "fsm/...", "cluster/...", "protocol/...", "client"},
 
-	"broker/simulation": {"broker/server", "client", "cluster/...", "cluster", "fsm/store/vfs"},
+	"broker/simulation": {"broker/server", "client", "cluster/...", "cluster", "fsm/store", "fsm/store/vfs"},
 
 	"client": {"protocol/native"},
 
