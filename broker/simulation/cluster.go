@@ -156,7 +156,7 @@ func (c *Cluster) leave(p *process) {
 	p.machine.process = nil
 }
 
-// FailSync lets a node's next sync of a file fail.
+// FailSync lets the next sync of a node's Raft log fail. (A snapshot that cannot be written is survived.)
 func (c *Cluster) FailSync(i int) {
 	if p := c.machines[i].process; p != nil {
 		p.gate.failing.Store(true)

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,7 +18,7 @@ type gate struct {
 	shut    bool         // guarded by mu
 	trip    atomic.Int64 // calls until the gate shuts by itself, 0 for never
 	tripped chan struct{}
-	failing atomic.Bool // the next sync fails
+	failing atomic.Bool // the next sync of the log fails
 }
 
 func newGate() *gate { return &gate{tripped: make(chan struct{}, 1)} }
@@ -130,7 +131,7 @@ func (f *file) Allocate(size int64) error {
 
 func (f *file) Sync() error {
 	return f.files.gate.pass(func() error {
-		if f.files.gate.failing.CompareAndSwap(true, false) {
+		if strings.HasPrefix(f.Name(), dataDir+"/log/") && f.files.gate.failing.CompareAndSwap(true, false) {
 			return syscall.EIO
 		}
 		if f.files.lies {
