@@ -352,6 +352,7 @@ func (ch *Channel) Close() {
 	}
 	ch.closed = true
 	consumers := ch.consumers
+	ch.consumers = map[string]*consumer{} // who joins just now finds the channel closed and leaves by itself
 	held := map[*view][]uint64{}
 	for _, u := range ch.unacked {
 		held[u.view] = append(held[u.view], u.sequence)

@@ -56,6 +56,9 @@ func (n *Nemesis) Run(ctx context.Context) {
 		for _, f := range faults {
 			if pick -= f.weight; pick < 0 {
 				i := n.victim()
+				if n.cluster.machines[i].process == nil {
+					break // it could not be started, which is a violation already
+				}
 				n.cluster.Log.Info("NEMESIS", "does", f.name, "to", n.cluster.machines[i].name)
 				n.Did[f.name]++
 				f.do(n, ctx, i)
