@@ -118,6 +118,9 @@ func startWith(t testing.TB, config broker.Config) *alone {
 	work.Go(func() { b.Run(ctx) })
 	work.Go(func() { _ = server.Serve(listener) })
 	node.lead(true)
+	for changed := b.Changed(); !b.Where().Serving; changed = b.Changed() {
+		<-changed
+	}
 	t.Cleanup(func() {
 		_ = listener.Close()
 		server.Close(ctx)
