@@ -273,16 +273,22 @@ func TestRule22AStartWithEverybodyThereDoesNotWait(t *testing.T) {
 		if err := s.put(leader, "a"); err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range s.machines {
-			s.crash(m)
+		// Two nodes may stand at the same moment and split the vote, which costs an election by heartbeat; three times in
+		// a row they do not.
+		took := time.Hour
+		for try := 0; try < 3 && took > 400*time.Millisecond; try++ {
+			for _, m := range s.machines {
+				s.crash(m)
+			}
+			for _, m := range s.machines {
+				s.start(m)
+			}
+			began = time.Now()
+			leader = s.leader()
+			took = time.Since(began)
 		}
-		for _, m := range s.machines {
-			s.start(m)
-		}
-		began = time.Now()
-		leader = s.leader()
-		if took := time.Since(began); took > 400*time.Millisecond {
-			t.Errorf("the next leader took %v", took)
+		if took > 400*time.Millisecond {
+			t.Errorf("the next leader took %v, three times", took)
 		}
 		if err := leader.node.Barrier(t.Context()); err != nil || !slices.Equal(leader.fsm.all(), []string{"a"}) {
 			t.Errorf("%v, %v", leader.fsm.all(), err)
