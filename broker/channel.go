@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/warrenmq/warren/fsm"
@@ -37,16 +36,10 @@ type Channel struct {
 	mu        sync.Mutex
 	closed    bool
 	lastTag   uint64
-	unacked   map[uint64]unacked // by delivery tag; bounded by prefetch, or by what the client asked for
+	unacked   outstanding // bounded by prefetch, or by what the client asked for
 	consumers map[string]*consumer
 	prefetch  uint32 // of consumers to come
 	limit     uint32 // of the whole channel; 0: none
-}
-
-type unacked struct {
-	view     *view
-	consumer *consumer // nil for a get
-	sequence uint64
 }
 
 // Range is a range of delivery tags, both ends included.
@@ -61,7 +54,7 @@ func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
 	}
 	ch.lastTag++
 	if !c.autoAck {
-		ch.unacked[ch.lastTag] = unacked{view: v, consumer: c, sequence: m.Sequence}
+		ch.unacked.add(ch.lastTag, unacked{view: v, consumer: c, sequence: m.Sequence})
 		c.unacked++
 	}
 	stats := &ch.session.leadership.broker.stats
@@ -170,40 +163,22 @@ func (ch *Channel) takeUnacked(ranges []Range) ([]taken, error) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	var out []taken
-	take := func(tag uint64, u unacked) {
-		delete(ch.unacked, tag)
-		if u.consumer != nil {
-			u.consumer.unacked--
+	parts := map[*view]int{} // index in out
+	take := func(e entry) {
+		if e.consumer != nil {
+			e.consumer.unacked--
 		}
-		i := slices.IndexFunc(out, func(t taken) bool { return t.view == u.view })
-		if i < 0 {
+		i, known := parts[e.view]
+		if !known {
 			i = len(out)
-			out = append(out, taken{view: u.view})
+			parts[e.view] = i
+			out = append(out, taken{view: e.view})
 		}
-		out[i].sequences = append(out[i].sequences, u.sequence)
-		out[i].entries = append(out[i].entries, entry{tag, u})
+		out[i].sequences = append(out[i].sequences, e.sequence)
+		out[i].entries = append(out[i].entries, e)
 	}
 	for _, r := range ranges {
-		if r.To < r.From || r.To > ch.lastTag {
-			return out, errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - unknown delivery tag %d", r.To)
-		}
-		found := false
-		if r.To-r.From < uint64(len(ch.unacked))*2 {
-			for tag := r.From; tag <= r.To; tag++ {
-				if u, ok := ch.unacked[tag]; ok {
-					take(tag, u)
-					found = true
-				}
-			}
-		} else {
-			for tag, u := range ch.unacked {
-				if r.From <= tag && tag <= r.To {
-					take(tag, u)
-					found = true
-				}
-			}
-		}
-		if !found {
+		if r.To < r.From || r.To > ch.lastTag || ch.unacked.take(r.From, r.To, take) == 0 {
 			return out, errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - unknown delivery tag %d", r.To)
 		}
 	}
@@ -217,11 +192,6 @@ type taken struct {
 	entries   []entry
 }
 
-type entry struct {
-	tag uint64
-	unacked
-}
-
 // restore puts deliveries back that were taken for a transaction which failed. When the channel was closed meanwhile,
 // they return to their queues, behind the transaction: it may still be applied.
 func (ch *Channel) restore(parts []taken) {
@@ -233,14 +203,16 @@ func (ch *Channel) restore(parts []taken) {
 		}
 		return
 	}
+	var entries []entry
 	for _, t := range parts {
 		for _, e := range t.entries {
-			ch.unacked[e.tag] = e.unacked
 			if e.consumer != nil {
 				e.consumer.unacked++
 			}
 		}
+		entries = append(entries, t.entries...)
 	}
+	ch.unacked.putBack(entries)
 }
 
 // Settle acknowledges, rejects or returns deliveries. done is told once when all of it is applied, with the first
@@ -308,7 +280,7 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 			} else {
 				ch.lastTag++
 				if !autoAck {
-					ch.unacked[ch.lastTag] = unacked{view: v, sequence: m.Sequence}
+					ch.unacked.add(ch.lastTag, unacked{view: v, sequence: m.Sequence})
 				}
 				ready := uint64(0)
 				if now, there := s.leadership.broker.machine.QueueByNumber(info.Number); there {
@@ -354,10 +326,10 @@ func (ch *Channel) Close() {
 	consumers := ch.consumers
 	ch.consumers = map[string]*consumer{} // who joins just now finds the channel closed and leaves by itself
 	held := map[*view][]uint64{}
-	for _, u := range ch.unacked {
-		held[u.view] = append(held[u.view], u.sequence)
+	for e := range ch.unacked.all {
+		held[e.view] = append(held[e.view], e.sequence)
 	}
-	ch.unacked = nil
+	ch.unacked = outstanding{}
 	ch.mu.Unlock()
 	for _, c := range consumers {
 		c.view.leave(c)

@@ -30,7 +30,7 @@ func (c *consumer) ready() bool {
 	if c.autoAck {
 		return true
 	}
-	return (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(len(ch.unacked)) < ch.limit)
+	return (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.unacked.n) < ch.limit)
 }
 
 // join makes a consumer of the queue. It waits for the commands that must come first: the queue's first consumer is

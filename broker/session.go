@@ -114,7 +114,7 @@ func (s *Session) Channel(id uint32) (*Channel, error) {
 	case len(s.channels) >= maxChannels:
 		return nil, errorf(fsm.NotAllowed, "NOT_ALLOWED - a connection has at most %d channels", maxChannels)
 	}
-	ch := &Channel{ID: id, session: s, unacked: map[uint64]unacked{}, consumers: map[string]*consumer{}}
+	ch := &Channel{ID: id, session: s, consumers: map[string]*consumer{}}
 	s.channels[id] = ch
 	s.leadership.broker.stats.channels.Add(1)
 	return ch, nil
