@@ -94,8 +94,8 @@ const (
 	HeaderBytes     = 8               // of a frame, in front of its payload
 	DefaultFrameMax = 16<<20 + 64<<10 // payload length that both sides accept unless hello lowers it
 	MinFrameMax     = 64 << 10        // the lowest that hello may agree on
-	MaxInlineBody   = 1 << 20         // a larger body travels in parts
-	PartBytes       = 256 << 10       // of a body part, as this side cuts them
+	MaxInlineBody   = 1 << 20         // a larger body travels in parts, and so does one that its frame has no room for
+	PartBytes       = 256 << 10       // of a body part, as this side cuts them, or fewer for smaller frames
 	MaxRanges       = 65_536          // delivery tag ranges in one frame
 	MaxTxOperations = 65_536          // in one tx
 	MaxRows         = 10_000          // in one list response

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -112,13 +114,32 @@ func TestPublishRoundTrip(t *testing.T) {
 	})
 }
 
+func hasBadText(p *Properties) bool {
+	return slices.ContainsFunc([]string{p.ContentType, p.ContentEncoding, p.CorrelationID, p.ReplyTo, p.Expiration, p.MessageID,
+		p.Type, p.UserID, p.AppID, p.ClusterID}, func(s string) bool { return !utf8.ValidString(s) })
+}
+
+func TestChecksAllocateNothing(t *testing.T) {
+	b, err := AppendProperties(nil, &Properties{ContentType: "text/plain", Headers: Table{"a": []any{nil, Table{"x": 1}}}, DeliveryMode: Persistent, AppID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { err = CheckProperties(b) }); n != 0 || err != nil {
+		t.Fatalf("%v allocations, %v", n, err)
+	}
+}
+
 func FuzzProperties(f *testing.F) {
 	f.Add([]byte{0, 0})
 	b, _ := AppendProperties(nil, &Properties{ContentType: "a", Headers: Table{"a": []any{nil, Table{"x": 1}}}, Priority: 1})
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p, q Properties
-		if DecodeProperties(b, &p) != nil {
+		err := DecodeProperties(b, &p)
+		if checked := CheckProperties(b); checked == nil && err != nil || checked != nil && err == nil && !hasBadText(&p) {
+			t.Fatalf("checked: %v; decoded: %v", checked, err)
+		}
+		if err != nil {
 			return
 		}
 		once, err := AppendProperties(nil, &p)
@@ -139,6 +160,9 @@ func FuzzTable(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		table, err := DecodeTable(b)
+		if checked := CheckTable(b); (checked == nil) != (err == nil) {
+			t.Fatalf("checked: %v; decoded: %v", checked, err)
+		}
 		if err != nil {
 			return
 		}

@@ -87,7 +87,7 @@ type Return struct {
 	Exchange   string
 	RoutingKey string
 	Properties []byte
-	Body       []byte // nil when Upload is set: the publisher has the parts
+	Body       []byte // nil when Upload is set: the publisher has the parts, or they were pushed before
 	Upload     uint64
 }
 
