@@ -19,13 +19,7 @@ func (n *connection) get(ctx context.Context, c *channel, f *native.Get, reply n
 	}
 	found, err := c.Get(ctx, f.Queue, f.AutoAck, func(d *broker.Delivery, _ uint64) {
 		ok := native.GetOK{Reply: reply, Found: true, Delivery: delivery(d)}
-		n.out.Append(func(b []byte) []byte {
-			b, ok.Upload = appendParts(b, native.Head{Channel: reply.Channel}, d)
-			if ok.Upload != 0 {
-				ok.Body = nil
-			}
-			return native.Append(b, &ok)
-		})
+		n.deliver(reply.Head, &ok.Delivery, func(b []byte) []byte { return native.Append(b, &ok) })
 	})
 	if err == nil && !found {
 		return &native.GetOK{Reply: reply}, nil
@@ -64,8 +58,8 @@ func (n *connection) commit(ctx context.Context, c *channel, f *native.Tx, reply
 		answer.Routed = append(answer.Routed, routed)
 		if o.Mandatory && routed == 0 {
 			n.server.broker.Returned()
-			n.send(&native.Return{Head: reply.Head, Code: native.NoRoute, Text: "NO_ROUTE", Exchange: o.Exchange, RoutingKey: o.RoutingKey,
-				Properties: o.Properties, Body: o.Body, Upload: o.Upload})
+			n.giveBack(&native.Return{Head: reply.Head, Exchange: o.Exchange, RoutingKey: o.RoutingKey, Properties: o.Properties,
+				Body: o.Body, Upload: o.Upload})
 		}
 	}
 	return answer, nil
@@ -86,8 +80,8 @@ func (n *connection) list(ctx context.Context, f *native.List, reply native.Repl
 	bytes := 0
 	for _, row := range rows[from:min(from+size, len(rows))] {
 		raw := native.AppendRow(nil, row)
-		if bytes += len(raw); bytes > native.DefaultFrameMax/2 {
-			return nil, &broker.Error{Code: fsm.PreconditionFailed, Message: "PRECONDITION_FAILED - the page is too large for a frame; ask for a smaller page size"}
+		if bytes += len(raw) + 5; bytes+deliveryOverhead > n.frameMax {
+			return nil, refusal(native.PreconditionFailed, "PRECONDITION_FAILED - the page is too large for a frame of %d bytes; ask for a smaller page size, or for larger frames in hello", n.frameMax)
 		}
 		answer.Rows = append(answer.Rows, raw)
 	}

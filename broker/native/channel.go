@@ -18,11 +18,12 @@ const (
 // worker; while the worker is busy everything after it on the channel waits behind it, so that a publish never
 // overtakes the declare in front of it.
 type channel struct {
-	*broker.Channel
-	connection *connection
+	*broker.Channel // another one once the number was closed and opened again; while the worker runs, it alone uses this
+	number          uint32
+	connection      *connection
 
 	mu      sync.Mutex
-	room    sync.Cond // signalled when waiting shrank; waits on mu
+	room    sync.Cond // signalled to the reader when waiting shrank or the worker ended; waits on mu
 	waiting []waiting // guarded by mu
 	bytes   int       // of what waits and what runs; guarded by mu
 	working bool      // the worker runs; guarded by mu
@@ -35,7 +36,7 @@ type waiting struct {
 }
 
 func newChannel(b *broker.Channel, n *connection) *channel {
-	c := &channel{Channel: b, connection: n}
+	c := &channel{Channel: b, number: b.ID, connection: n}
 	c.room.L = &c.mu
 	return c
 }
@@ -45,6 +46,15 @@ func (c *channel) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.working
+}
+
+// rest waits until the worker has ended.
+func (c *channel) rest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.working {
+		c.room.Wait()
+	}
 }
 
 // do runs a request on the worker, after those before it. It blocks the connection's reader while too many wait; they
@@ -70,6 +80,7 @@ func (c *channel) run() {
 		c.mu.Lock()
 		if len(c.waiting) == 0 {
 			c.working, c.waiting = false, nil
+			c.room.Signal()
 			c.mu.Unlock()
 			return
 		}
@@ -88,7 +99,7 @@ func (c *channel) run() {
 
 // Complete answers a publish (broker.Completer); the token is its rid.
 func (c *channel) Complete(rid uint64, r fsm.Result) {
-	ok := native.PublishOK{Reply: native.Reply{Head: native.Head{RID: rid, Channel: c.ID}, Code: native.Code(r.Code), Message: r.Message, Of: native.TypePublish},
+	ok := native.PublishOK{Reply: native.Reply{Head: native.Head{RID: rid, Channel: c.number}, Code: native.Code(r.Code), Message: r.Message, Of: native.TypePublish},
 		Routed: r.Routed, Duplicate: r.Duplicate}
 	c.connection.out.Append(func(b []byte) []byte { return native.AppendPublishOK(b, &ok) })
 }
@@ -102,8 +113,8 @@ type mandatory struct {
 func (m *mandatory) Complete(rid uint64, r fsm.Result) {
 	if r.Code == fsm.OK && r.Routed == 0 {
 		m.channel.connection.server.broker.Returned()
-		m.channel.connection.send(&native.Return{Head: native.Head{RID: rid, Channel: m.channel.ID}, Code: native.NoRoute, Text: "NO_ROUTE",
-			Exchange: m.publish.Exchange, RoutingKey: m.publish.RoutingKey, Properties: m.publish.Properties, Body: m.publish.Body, Upload: m.publish.Upload})
+		m.channel.connection.giveBack(&native.Return{Head: native.Head{RID: rid, Channel: m.channel.number}, Exchange: m.publish.Exchange,
+			RoutingKey: m.publish.RoutingKey, Properties: m.publish.Properties, Body: m.publish.Body, Upload: m.publish.Upload})
 	}
 	m.channel.Complete(rid, r)
 }
@@ -115,7 +126,7 @@ type simple struct {
 }
 
 func (s simple) Complete(rid uint64, r fsm.Result) {
-	reply := native.Reply{Head: native.Head{RID: rid, Channel: s.channel.ID}, Code: native.Code(r.Code), Message: r.Message, Of: s.of}
+	reply := native.Reply{Head: native.Head{RID: rid, Channel: s.channel.number}, Code: native.Code(r.Code), Message: r.Message, Of: s.of}
 	s.channel.connection.out.Append(func(b []byte) []byte { return native.AppendReply(b, &reply) })
 }
 
@@ -128,8 +139,13 @@ type publishes struct {
 // maxPending is how many publishes the reader collects before it hands them on.
 const maxPending = 256
 
-// publish collects a publish, or sends it behind what the channel waits for; bytes are its payload's.
+// publish collects a publish, or sends it behind what the channel waits for; bytes are its payload's. One that is
+// refused by itself leaves those around it alone.
 func (n *connection) publish(c *channel, p *native.Publish, bytes int) {
+	if err := checkPublish(p.Exchange, p.RoutingKey, p.Properties, p.Body); err != nil {
+		n.fail(native.TypePublish, p.Head, err)
+		return
+	}
 	m := broker.Publication{Exchange: p.Exchange, RoutingKey: p.RoutingKey, Properties: p.Properties, Body: p.Body, Upload: p.Upload,
 		Producer: p.Producer, Sequence: p.Sequence, Token: p.RID}
 	if p.Mandatory || c.busy() {
@@ -173,37 +189,6 @@ func (n *connection) submit(c *channel, list []broker.Publication, done broker.C
 			done.Complete(list[i].Token, fsm.Result{Code: e.Code, Message: e.Message})
 		}
 	}
-}
-
-// Deliver writes a delivery (broker.Receiver).
-func (n *connection) Deliver(d *broker.Delivery) {
-	f := native.Deliver{Head: native.Head{Channel: d.Channel}, Delivery: delivery(d)}
-	n.out.Append(func(b []byte) []byte {
-		b, f.Upload = appendParts(b, f.Head, d)
-		if f.Upload != 0 {
-			f.Body = nil
-		}
-		return native.AppendDeliver(b, &f)
-	})
-}
-
-func delivery(d *broker.Delivery) native.Delivery {
-	return native.Delivery{ConsumerTag: d.ConsumerTag, DeliveryTag: d.Tag, Redelivered: d.Redelivered, Exchange: d.Message.Exchange,
-		RoutingKey: d.Message.RoutingKey, Queue: d.Queue, Properties: d.Message.Properties, Body: d.Message.Body}
-}
-
-// appendParts puts a large body in parts in front of its delivery and returns the upload's number: the delivery tag.
-func appendParts(b []byte, head native.Head, d *broker.Delivery) ([]byte, uint64) {
-	body := d.Message.Body
-	if len(body) <= native.MaxInlineBody {
-		return b, 0
-	}
-	upload := uint64(head.Channel)<<32 | d.Tag&0xffff_ffff | 1<<63
-	for at := 0; at < len(body); at += native.PartBytes {
-		part := native.BodyPart{Head: head, Upload: upload, Offset: uint64(at), Total: uint64(len(body)), Bytes: body[at:min(at+native.PartBytes, len(body))]}
-		b = native.Append(b, &part)
-	}
-	return b, upload
 }
 
 // Writable reports whether the connection takes more deliveries (broker.Receiver).

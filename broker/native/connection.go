@@ -5,10 +5,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warrenmq/warren/broker"
+	"github.com/warrenmq/warren/fsm"
 	"github.com/warrenmq/warren/protocol/native"
 )
 
@@ -25,10 +28,14 @@ type connection struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup // writer, watcher, workers
 
+	frameMax int           // of what the client is sent, bytes of payload; greet sets it before there is anything to send
+	uploads  atomic.Uint64 // bodies sent in parts
+
 	// Only the reader uses these.
 	hello    native.Hello
 	session  *broker.Session
-	channels map[uint32]*channel
+	channels map[uint32]*channel // open
+	closing  map[uint32]*channel // those whose close may not be answered yet
 	pending  publishes
 
 	mu      sync.Mutex
@@ -52,7 +59,7 @@ func (r *deadlineReader) Read(b []byte) (int, error) {
 }
 
 func newConnection(s *Server, c net.Conn) *connection {
-	n := &connection{server: s, conn: c, quit: make(chan struct{}), channels: map[uint32]*channel{}, opened: make(chan struct{})}
+	n := &connection{server: s, conn: c, quit: make(chan struct{}), channels: map[uint32]*channel{}, closing: map[uint32]*channel{}, opened: make(chan struct{})}
 	n.reads.conn = c
 	n.reader = native.NewReader(&n.reads, helloFrameMax)
 	n.out = broker.NewOutgoing(c, n.drained)
@@ -122,6 +129,7 @@ func (n *connection) greet() bool {
 	}
 	heartbeat := min(h.Heartbeat, maxHeartbeat)
 	n.reader.SetMax(frameMax)
+	n.frameMax = int(frameMax)
 	self, cluster := n.server.broker.Self()
 	where := n.server.broker.Where()
 	n.send(&native.HelloOK{Reply: native.Reply{Head: h.Head, Of: native.TypeHello}, NodeID: self.NodeID, ClusterID: cluster,
@@ -145,9 +153,6 @@ func authorized(h *native.Hello) bool {
 	}
 	return false
 }
-
-// clip keeps a client's text short in an answer to it.
-func clip(s string) string { return s[:min(len(s), 64)] }
 
 func addresses(w broker.Where) []string {
 	var list []string
@@ -223,7 +228,7 @@ func (n *connection) open() error {
 	if n.hello.Mechanism != "PLAIN" {
 		user = ""
 	}
-	client := broker.Client{Name: n.hello.ClientName, Peer: n.conn.RemoteAddr().String(), User: user, Protocol: "native"}
+	client := broker.Client{Name: strings.ToValidUTF8(clipTo(n.hello.ClientName, fsm.MaxNameBytes), "?"), Peer: n.conn.RemoteAddr().String(), User: user, Protocol: "native"}
 	s, err := n.server.broker.Open(client, n.hello.Vhost, n)
 	if err != nil {
 		return err

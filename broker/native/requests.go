@@ -38,12 +38,16 @@ func (n *connection) serve(t native.Type, payload []byte) bool {
 		return n.refuse(t, payload, native.SyntaxError, "SYNTAX_ERROR - "+err.Error())
 	}
 	if t == native.TypeChannelOpen {
-		n.openChannel(head)
+		n.openChannel(head, len(payload))
 		return true
 	}
 	c := n.channels[head.Channel]
 	if c == nil {
 		return n.noChannel(t, head)
+	}
+	if err := check(f); err != nil {
+		c.direct(len(payload), func() { n.fail(t, head, err) })
+		return true
 	}
 	switch f := f.(type) { // what needs no answer of the log goes on at once when nothing is in front of it
 	case *native.Ack:
@@ -65,6 +69,7 @@ func (n *connection) serve(t native.Type, payload []byte) bool {
 		return true
 	case *native.ChannelClose:
 		delete(n.channels, head.Channel)
+		n.retire(c)
 	}
 	c.do(len(payload), func() { n.answer(c, t, head, f) })
 	return true
@@ -129,10 +134,18 @@ func request(t native.Type) native.Frame {
 }
 
 // openChannel opens a channel, and the session with the first one.
-func (n *connection) openChannel(head native.Head) {
+func (n *connection) openChannel(head native.Head, bytes int) {
 	if n.session == nil {
 		if err := n.open(); err != nil {
 			n.fail(native.TypeChannelOpen, head, err)
+			return
+		}
+	}
+	if c := n.closing[head.Channel]; c != nil {
+		delete(n.closing, head.Channel)
+		if c.busy() { // its close is answered first
+			n.channels[head.Channel] = c
+			c.do(bytes, func() { n.reopen(c, head) })
 			return
 		}
 	}
@@ -143,6 +156,44 @@ func (n *connection) openChannel(head native.Head) {
 	}
 	n.channels[head.Channel] = newChannel(b, n)
 	n.ok(native.TypeChannelOpen, head)
+}
+
+// reopen opens a channel again on its worker, behind its close.
+func (n *connection) reopen(c *channel, head native.Head) {
+	b, err := n.session.Channel(head.Channel)
+	if err != nil { // what the client has sent behind it was for an open channel
+		n.fail(native.TypeChannelOpen, head, err)
+		n.out.Close()
+		return
+	}
+	if n.context.Err() != nil {
+		b.Close() // the session may have closed its channels before this one came
+		return
+	}
+	c.Channel = b
+	n.ok(native.TypeChannelOpen, head)
+}
+
+// maxClosing bounds the channels of a connection whose close is not answered yet; at it the socket is not read.
+const maxClosing = 256
+
+// retire keeps a channel that is being closed, so that its number can be opened again at once.
+func (n *connection) retire(c *channel) {
+	if len(n.closing) >= maxClosing {
+		for number, old := range n.closing {
+			if !old.busy() {
+				delete(n.closing, number)
+			}
+		}
+	}
+	if len(n.closing) >= maxClosing {
+		for number, old := range n.closing {
+			old.rest()
+			delete(n.closing, number)
+			break
+		}
+	}
+	n.closing[c.number] = c
 }
 
 // noChannel answers a request on a channel that is not open: on a follower none is. The connection lives.
@@ -159,9 +210,12 @@ func (n *connection) ok(t native.Type, head native.Head) {
 	n.send(&native.Reply{Head: head, Of: t})
 }
 
+// maxText bounds the text of a refusal, in bytes: it may repeat what the client said.
+const maxText = 2048
+
 func (n *connection) reply(t native.Type, head native.Head, code native.Code, text string) {
 	n.server.broker.Refused()
-	r := native.Reply{Head: head, Code: code, Message: text, Of: t}
+	r := native.Reply{Head: head, Code: code, Message: clipTo(text, maxText), Of: t}
 	n.out.Append(func(b []byte) []byte { return native.AppendReply(b, &r) })
 }
 
