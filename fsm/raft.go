@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/warrenmq/warren/fsm/store"
 )
 
 // FSM returns the machine as hashicorp/raft drives it. Results reach the broker through the Observer; futures carry
@@ -50,6 +52,28 @@ func (f raftFSM) Restore(r io.ReadCloser) error {
 		f.m.mu.Unlock()
 	}
 	return err
+}
+
+// Reset lets a machine that has applied nothing begin with the first entry of the log, after a restore of a snapshot
+// has failed.
+func (f raftFSM) Reset() error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if i := f.m.state.index; i > 0 {
+		return fmt.Errorf("the state is at index %d: it cannot begin anew", i)
+	}
+	f.m.failed = nil
+	if f.m.root != nil && f.m.files == nil {
+		f.m.files, f.m.failed = f.m.root.make()
+	}
+	return f.m.failed
+}
+
+// Unreadable reports whether an error of Restore says that the snapshot's own bytes are damaged: the same snapshot
+// fails every time. Any other error (no room, too many open files, a newer format) is not the snapshot's fault.
+func Unreadable(err error) bool {
+	var damage *store.Damage
+	return errors.Is(err, store.ErrManifest) || errors.As(err, &damage)
 }
 
 // raftSnapshot is a snapshot as raft uses it.

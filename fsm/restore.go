@@ -22,8 +22,9 @@ type restored struct {
 
 // readSnapshot reads a snapshot. When it refers to files of this node they are linked into the directory that open
 // makes, and only their indexes are read; otherwise the records follow in the stream and go into new files there.
-// Without a directory (open nil) everything goes into memory. A file that is damaged costs its queue the messages in
-// it and nobody else anything: it is named in damaged. Any other damage is an error, and what was made is removed.
+// Without a directory (open nil) everything goes into memory. A file or a record that is damaged costs its queue the
+// messages in it and nobody else anything: it is named in damaged. Any other damage is an error, and what was made is
+// removed.
 func readSnapshot(r io.Reader, open func() (*messageFiles, error)) (_ *restored, err error) {
 	source := sourceOf(r)
 	in := bufio.NewReaderSize(r, 1<<20)
@@ -147,17 +148,35 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (placed []placedEnt
 	var offset int64
 	var buf []byte // of the record at hand; a message in memory keeps its own
 	for _, f := range q.Files {
+		damaged := 0
 		for left := f.LiveBytes(); left > 0; {
-			frame, record, err := readFrame(in, buf, left, offset)
+			frame, err := readFrame(in, buf, left, offset)
 			if err != nil {
 				return nil, err
 			}
+			record := new(store.Record)
+			_, what := store.DecodeFrame(frame, record)
+			at := offset
 			left -= int64(len(frame))
 			offset += int64(len(frame))
+			if what != "" {
+				// The sender's file is damaged. One record is lost if the length in front of it is right; if it is not, nothing
+				// behind it makes sense either.
+				r.damaged = append(r.damaged, &store.Damage{File: streamName, Offset: at, Queue: q.Number, What: what})
+				if damaged++; damaged > 1 {
+					if _, err := io.CopyN(io.Discard, in, left); err != nil {
+						return nil, cutShort(offset, err)
+					}
+					offset, left = offset+left, 0
+				}
+				buf = frame
+				continue
+			}
 			p := placedEntry{Entry: store.Entry{Sequence: record.Sequence, Hash: record.Hash, Body: uint32(len(record.Body)), Transient: record.Transient}}
 			if r.files == nil {
 				p.content = contentOf(record)
 				placed = append(placed, p)
+				buf = nil
 				continue
 			}
 			buf = frame
@@ -192,31 +211,32 @@ func (q *queueFiles) close(w *store.Writer) error {
 	return err
 }
 
-// readFrame reads one record of at most left bytes, into buf if it is large enough. What it returns aliases the buffer.
-func readFrame(in *bufio.Reader, buf []byte, left, offset int64) ([]byte, *store.Record, error) {
-	damage := func(what string) error {
-		return &store.Damage{File: "snapshot stream", Offset: offset, What: what}
-	}
-	head, err := in.Peek(store.FrameHead)
+// streamName stands for a file where a snapshot's records came in a stream.
+const streamName = "snapshot stream"
+
+// readFrame reads the next frame, into buf if it is large enough; what it returns aliases the buffer. A frame that
+// claims to be longer than the bytes left for it is all of those: no record.
+func readFrame(in *bufio.Reader, buf []byte, left, offset int64) ([]byte, error) {
+	head, err := in.Peek(int(min(store.FrameHead, left)))
 	if err != nil {
-		return nil, nil, damage(fmt.Sprintf("it ends where a record should begin: %v", err))
+		return nil, cutShort(offset, err)
 	}
-	size := store.FrameLength(head)
-	if size > left {
-		return nil, nil, damage("a record is longer than its place")
+	size := left
+	if left >= store.FrameHead {
+		size = min(left, store.FrameLength(head))
 	}
 	if int64(cap(buf)) < size {
 		buf = make([]byte, size)
 	}
 	frame := buf[:size]
 	if _, err := io.ReadFull(in, frame); err != nil {
-		return nil, nil, damage(fmt.Sprintf("it ends inside a record: %v", err))
+		return nil, cutShort(offset, err)
 	}
-	record := new(store.Record)
-	if _, what := store.DecodeFrame(frame, record); what != "" {
-		return nil, nil, damage(what)
-	}
-	return frame, record, nil
+	return frame, nil
+}
+
+func cutShort(offset int64, err error) error {
+	return fmt.Errorf("%w: %w", &store.Damage{File: streamName, Offset: offset, What: "it ends before its last record"}, err)
 }
 
 func contentOf(r *store.Record) *content {

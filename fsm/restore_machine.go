@@ -8,8 +8,8 @@ import (
 )
 
 // restore reads a snapshot or an export, builds its state aside and swaps. On an error the old state stays and what
-// was made is removed. With onlyNewer a state older than the present one is refused.
-func (m *Machine) restore(r io.Reader, onlyNewer bool) error {
+// was made is removed. A repair takes neither a state older than the present one nor one that is damaged itself.
+func (m *Machine) restore(r io.Reader, repair bool) error {
 	var open func() (*messageFiles, error)
 	if m.root != nil {
 		open = m.root.make
@@ -19,8 +19,11 @@ func (m *Machine) restore(r io.Reader, onlyNewer bool) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	next, err := read.machineState()
+	if err == nil && repair && len(read.damaged) > 0 {
+		err = read.damaged[0]
+	}
 	if err == nil {
-		err = m.swap(next, read, onlyNewer)
+		err = m.swap(next, read, repair)
 	}
 	if err != nil {
 		if read.files != nil {
@@ -48,11 +51,11 @@ func (r *restored) machineState() (*state, error) {
 }
 
 // swap puts a state in the place of the present one.
-func (m *Machine) swap(next *state, read *restored, onlyNewer bool) error {
+func (m *Machine) swap(next *state, read *restored, repair bool) error {
 	m.applying.Lock()
 	defer m.applying.Unlock()
 	m.mu.Lock()
-	if now := m.state.index; onlyNewer && next.index < now {
+	if now := m.state.index; repair && next.index < now {
 		m.mu.Unlock()
 		return fmt.Errorf("the state offered is at index %d, this one already at %d", next.index, now)
 	}

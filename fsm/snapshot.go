@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -88,6 +89,10 @@ func (s *snapshot) stream(w io.Writer) error {
 					_, err := w.Write(frame)
 					return err
 				})
+			}
+			var damage *store.Damage
+			if errors.As(err, &damage) && s.damaged != nil {
+				s.damaged(damage)
 			}
 			if err != nil {
 				return fmt.Errorf("write messages of queue %d: %w", number, err)

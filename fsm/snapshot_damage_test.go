@@ -171,9 +171,10 @@ func TestMissingAndShortFilesAreNamed(t *testing.T) {
 	}
 }
 
-// TestDamagedStreamIsRefused flips each byte of an install's stream and cuts it short everywhere: the restore fails
-// and leaves no directory behind.
-func TestDamagedStreamIsRefused(t *testing.T) {
+// TestDamageOfAnyByteOfAStreamIsNamed flips each byte of an install's stream and cuts it short everywhere. A damaged
+// manifest or a cut is refused and leaves no directory behind; a damaged record costs its queue what is in the file,
+// and is named: a leader whose message file is damaged sends it on unread, and must not stop the follower.
+func TestDamageOfAnyByteOfAStreamIsNamed(t *testing.T) {
 	dir := "/data"
 	b, options, _ := smallBacklog(t, dir)
 	var stream bytes.Buffer
@@ -181,21 +182,51 @@ func TestDamagedStreamIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := stream.Bytes()
+	rest := bytes.NewReader(good)
+	if _, err := store.ReadManifest(rest); err != nil {
+		t.Fatal(err)
+	}
+	records := len(good) - rest.Len()
+	manifest, _ := store.ReadManifest(bytes.NewReader(good))
+	second := records // where the second queue's records begin
+	for _, f := range manifest.Queues[0].Files {
+		second += int(f.LiveBytes())
+	}
 	before, _ := options.Files.ReadDir(options.Dir)
-	for at := range good {
-		bad := bytes.Clone(good)
-		bad[at] ^= 1
-		for _, stream := range [][]byte{bad, good[:at]} {
-			if _, err := b.restored(bytes.NewReader(stream), options); err == nil {
-				t.Fatalf("byte %d: a damaged stream is accepted", at)
+	for _, o := range []Options{options, {}} {
+		for at := range good {
+			bad := bytes.Clone(good)
+			bad[at] ^= 0x11
+			if _, err := b.restored(bytes.NewReader(good[:at]), o); err == nil {
+				t.Fatalf("a stream that ends at byte %d is accepted", at)
+			}
+			next, err := b.restored(bytes.NewReader(bad), o)
+			if at < records {
+				if !Unreadable(err) {
+					t.Fatalf("byte %d of the manifest: %v", at, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("byte %d: one damaged record stops the restore: %v", at, err)
+			}
+			hurt, other := uint64(1), uint64(2)
+			if at >= second {
+				hurt, other = 2, 1
+			}
+			if len(next.damaged) == 0 || len(next.damaged) > 2 || next.damaged[0].Queue != hurt {
+				t.Fatalf("byte %d: damage is %v, the queue is %d", at, next.damaged, hurt)
+			}
+			if got, want := next.queues[other].count, b.queues[other].count; got != want {
+				t.Fatalf("byte %d: queue %d has %d messages of %d", at, other, got, want)
+			}
+			if o.Files != nil {
+				next.files.dir.Retire()
 			}
 		}
 	}
 	if after, _ := options.Files.ReadDir(options.Dir); len(after) != len(before) {
 		t.Errorf("failed restores left %v", after)
-	}
-	if _, err := b.restored(bytes.NewReader(good), options); err != nil {
-		t.Error(err)
 	}
 }
 

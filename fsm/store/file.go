@@ -168,7 +168,8 @@ func (w *Writer) Finish() (File, error) {
 func (w *Writer) Abandon() { _ = w.out.Close() }
 
 // ReadIndex returns the entries of the live records of a file, ascending by offset. It reads the index blocks; when
-// one of them is damaged it reads the records instead. An error that is a *Damage names what is lost.
+// one of them is damaged it reads the records instead. An error that is a *Damage names what is lost; only a file that
+// cannot be opened though it is there gives another one.
 func (d *Dir) ReadIndex(queue uint64, f File) ([]Entry, error) {
 	name := d.Path(queue, f.Number)
 	h, err := d.acquire(name)
@@ -183,23 +184,28 @@ func (d *Dir) ReadIndex(queue uint64, f File) ([]Entry, error) {
 	}
 	info, err := h.file.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("read message file: %w", err)
+		return nil, damage(0, err.Error())
 	}
 	if info.Size() < f.Length {
 		return nil, damage(info.Size(), fmt.Sprintf("the file is cut short: it must have %d bytes", f.Length))
 	}
 	first := make([]byte, fileHead)
 	if err := readFull(h.file, first, 0); err != nil {
-		return nil, fmt.Errorf("read message file %s: %w", name, err)
+		return nil, damage(0, err.Error())
 	}
 	if string(first) != string(head(queue, f.Number)) {
 		return nil, damage(0, "the head is not that of this queue's file")
 	}
 	entries, err := readBlocks(h.file, f, damage)
 	if err != nil {
-		if entries, err = d.scan(queue, f); err != nil {
-			return nil, err
-		}
+		entries, err = d.scan(queue, f)
+	}
+	var found *Damage
+	if err != nil && !errors.As(err, &found) { // a sector that cannot be read
+		err = damage(f.Index, err.Error())
+	}
+	if err != nil {
+		return nil, err
 	}
 	return only(entries, f, damage)
 }
