@@ -40,7 +40,13 @@ type Config struct {
 	SnapshotAge   time.Duration
 	DiskTimeout   time.Duration // the watchdog's limit, default 2 s
 
-	FSM     raft.FSM
+	// FSM may have a method Reset() error: it is called when no snapshot could be restored at start, so that the machine
+	// takes the log's first entry.
+	FSM raft.FSM
+	// Unreadable reports whether an error of FSM.Restore says that the snapshot is damaged, so that another one, or
+	// another node's, is taken instead; after any other error Open fails. Nil takes every error for damage.
+	Unreadable func(error) bool
+
 	Report  func() Report // this node's view of its state machine, for status
 	Logger  *slog.Logger
 	Files   vfs.FS

@@ -64,16 +64,18 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	return m.fsm.Snapshot()
 }
 
-func (m *machine) Restore(r io.ReadCloser) error {
+func (m *machine) Restore(r io.ReadCloser) error { return m.restore(r, m.newest()) }
+
+// restore restores a snapshot that was taken at an index.
+func (m *machine) restore(r io.ReadCloser, index uint64) error {
 	if err := m.fsm.Restore(r); err != nil {
 		return err
 	}
 	m.bytes.Store(0)
 	if m.report != nil {
-		m.advance(m.report().AppliedIndex)
-	} else {
-		m.advance(m.newest())
+		index = m.report().AppliedIndex
 	}
+	m.advance(index)
 	return nil
 }
 

@@ -115,6 +115,7 @@ func (n *Node) open() error {
 	n.server = n.identity.server()
 	id := n.identity.get()
 	n.log = n.log.With("node", id.NodeID)
+	n.machine = &machine{fsm: c.FSM, report: c.Report, fatal: n.fail, newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
 	if n.stores, err = n.openStores(); err != nil {
 		return err
 	}
@@ -140,7 +141,6 @@ func (n *Node) open() error {
 	if err := n.discover(); err != nil {
 		return err
 	}
-	n.machine = &machine{fsm: c.FSM, report: c.Report, fatal: n.fail, newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
 	n.snap.index, _ = n.stores.newestSnapshot()
 	n.snap.at = time.Now()
 	n.transport = newTransport(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: n.streams, MaxPool: 3,
@@ -173,6 +173,7 @@ func (n *Node) raftConfig() *raft.Config {
 	c.NoLegacyTelemetry = true
 	c.ShutdownOnRemove = false
 	c.Logger = raftLogger(n.log)
+	c.NoSnapshotRestoreOnStart = true // restoreNewest did it
 	// Snapshots go by bytes (keepSnapshots), and so does cutting the log (keptLog).
 	c.SnapshotThreshold, c.SnapshotInterval, c.TrailingLogs = math.MaxUint64, 24*time.Hour, 1
 	return c

@@ -66,6 +66,9 @@ func (n *Node) endQuarantine() {
 	})
 }
 
+// Quarantined reports whether this node takes no part in elections because something that it had is missing.
+func (n *Node) Quarantined() bool { return n.transport.quarantined.Load() }
+
 // CaughtUp reports whether this node knows a leader and has applied what was committed when it last heard from it.
 func (n *Node) CaughtUp() bool {
 	l := n.Leadership()

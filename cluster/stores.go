@@ -46,26 +46,19 @@ func (n *Node) openStores() (s *stores, err error) {
 	if s.snapshots, err = snapshotstore.New(c.Files, path.Join(c.DataDir, "snapshots"), keptSnapshots, raftLogger(n.log)); err != nil {
 		return s, fmt.Errorf("open the snapshots: %w", err)
 	}
-	newest, err := s.newestSnapshot()
+	found, err := n.restoreNewest(s.snapshots)
 	if err != nil {
-		return s, fmt.Errorf("list the snapshots: %w", err)
+		return s, err
 	}
 	if err = n.openStable(s); err != nil {
 		return s, err
 	}
-	var log raft.LogStore
-	if c.LogStore == "bolt" {
-		bolt, err := stablestore.OpenBoltLog(path.Join(c.DataDir, "log.db"))
-		if err != nil {
-			return s, err
-		}
-		s.closers = append(s.closers, bolt)
-		log = bolt
-	} else {
-		if err = n.openSegments(s, newest); err != nil {
-			return s, err
-		}
-		log = s.segments
+	log, err := n.openLog(s, found)
+	if err != nil {
+		return s, err
+	}
+	if err = n.setAside(s, found); err != nil {
+		return s, err
 	}
 	kept := &keptLog{LogStore: s.watchdog.Log(log), snapshots: s.snapshots, segments: s.segments, trailing: c.SnapshotBytes}
 	if s.log, err = raft.NewLogCache(logCacheEntries, kept); err != nil {
@@ -96,30 +89,52 @@ func (n *Node) openStable(s *stores) error {
 	return nil
 }
 
-func (n *Node) openSegments(s *stores, newest uint64) error {
-	opt := logstore.Options{FS: n.config.Files, Dir: path.Join(n.config.DataDir, "log"), SegmentSize: n.config.SegmentBytes,
-		SnapshotIndex: newest, NewestSnapshot: s.newestSnapshot}
-	store, err := logstore.Open(opt)
-	var damage *logstore.DamageError
-	if errors.As(err, &damage) {
-		if err := n.moveAside("log", s, damage); err != nil {
-			return err
-		}
-		store, err = logstore.Open(opt)
+// openLog opens the log. One that is damaged, or that does not go on where the restored snapshot ends, or that ends
+// before what this node once had, is moved aside.
+func (n *Node) openLog(s *stores, found restored) (raft.LogStore, error) {
+	name, open := "log", func() (raft.LogStore, error) { return n.openSegments(s, found.index) }
+	if n.config.LogStore == "bolt" {
+		name, open = "log.db", func() (raft.LogStore, error) { return n.openBolt(s) }
 	}
+	log, err := open()
+	if err == nil {
+		err = found.checkLog(log)
+	}
+	if !isDamage(err) {
+		return log, err
+	}
+	if log != nil {
+		if err := s.closeLast(); err != nil {
+			return nil, err
+		}
+	}
+	if found.why != nil {
+		err = fmt.Errorf("%w; %w", err, found.why)
+	}
+	if err := n.moveAside(name, s, err); err != nil {
+		return nil, err
+	}
+	return open()
+}
+
+func (n *Node) openBolt(s *stores) (raft.LogStore, error) {
+	bolt, err := stablestore.OpenBoltLog(path.Join(n.config.DataDir, "log.db"))
 	if err != nil {
-		return fmt.Errorf("open the raft log: %w", err)
+		return nil, err
+	}
+	s.closers = append(s.closers, bolt)
+	return bolt, nil
+}
+
+func (n *Node) openSegments(s *stores, restored uint64) (raft.LogStore, error) {
+	store, err := logstore.Open(logstore.Options{FS: n.config.Files, Dir: path.Join(n.config.DataDir, "log"),
+		SegmentSize: n.config.SegmentBytes, SnapshotIndex: restored, NewestSnapshot: s.newestSnapshot})
+	if err != nil {
+		return nil, fmt.Errorf("open the raft log: %w", err)
 	}
 	s.segments = store
 	s.closers = append(s.closers, store)
-	last, err := store.LastIndex()
-	if err != nil {
-		return err
-	}
-	if newest > last && last > 0 { // rule 17: raft would go on behind a gap
-		return store.Reset(newest + 1)
-	}
-	return nil
+	return store, nil
 }
 
 // moveAside renames what is damaged; nothing is deleted.
@@ -157,6 +172,14 @@ func (s *stores) logBytes() int64 {
 		return 0
 	}
 	return s.segments.Size()
+}
+
+// closeLast closes what was opened last.
+func (s *stores) closeLast() error {
+	last := len(s.closers) - 1
+	c := s.closers[last]
+	s.closers = s.closers[:last]
+	return c.Close()
 }
 
 // close closes what was opened, last first.

@@ -270,10 +270,11 @@ func (n *Nemesis) wipe(ctx context.Context, i int) {
 	}
 }
 
-// rot flips a bit of a message file: the node must find that out when it needs it and mend it from the others.
+// rot flips a bit of a message file or of a snapshot: the node must find that out when it needs it and mend it from
+// the others.
 func (n *Nemesis) rot(ctx context.Context, i int) {
 	n.cluster.Crash(i, 0)
-	file, rotten := n.cluster.Rot(i, "messages")
+	file, rotten := n.cluster.Rot(i, []string{"messages", "snapshots"}[n.rand.IntN(2)])
 	n.start(i)
 	if n.cluster.machines[i].process == nil || !rotten {
 		return
@@ -284,9 +285,10 @@ func (n *Nemesis) rot(ctx context.Context, i int) {
 	if !await(votesWithin, func() bool {
 		s := n.cluster.Server(i)
 		files, missing = s.Machine().Damaged()
-		return s.Node().CaughtUp() && !missing && len(files) == 0
+		return s.Node().CaughtUp() && !s.Node().Quarantined() && !missing && len(files) == 0
 	}) {
-		n.history.Violation("node %s did not mend %s within %v: damaged %v, missing %t", n.cluster.machines[i].name, file, votesWithin, files, missing)
+		n.history.Violation("node %s did not mend %s within %v: damaged %v, missing %t, quarantined %t", n.cluster.machines[i].name, file,
+			votesWithin, files, missing, n.cluster.Server(i).Node().Quarantined())
 	}
 }
 

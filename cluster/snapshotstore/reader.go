@@ -26,6 +26,7 @@ type reader struct {
 	parts  []part          // still to be read, the first one in part
 	files  map[string]bool // base names referred to
 	stream vfs.File
+	read   int64    // bytes of stream
 	file   vfs.File // of the part being read
 	buf    *bufio.Reader
 	at     int64 // position of buf in file
@@ -89,7 +90,8 @@ func (r *reader) Read(b []byte) (int, error) {
 		if p.file == "" {
 			n, err := r.stream.Read(b[:min(int64(len(b)), p.bytes)])
 			p.bytes -= int64(n)
-			return n, cut(n, err, path.Join(r.dir, streamFile))
+			r.read += int64(n)
+			return n, cut(n, err, path.Join(r.dir, streamFile), r.read)
 		}
 		return r.readRange(p, b)
 	}
@@ -124,7 +126,7 @@ func (r *reader) readRange(p *part, b []byte) (int, error) {
 	if gap := from - r.at; gap < 0 || gap > readOver {
 		r.seek(from)
 	} else if n, err := r.buf.Discard(int(gap)); err != nil {
-		return 0, cut(0, err, name)
+		return 0, cut(0, err, name, r.at)
 	} else {
 		r.at += int64(n)
 	}
@@ -133,7 +135,7 @@ func (r *reader) readRange(p *part, b []byte) (int, error) {
 	if p.ranges[0][0] += int64(n); p.ranges[0][0] == to {
 		p.ranges = p.ranges[1:]
 	}
-	return n, cut(n, err, name)
+	return n, cut(n, err, name, r.at)
 }
 
 // seek starts reading at an offset of the file.
@@ -147,15 +149,15 @@ func (r *reader) seek(offset int64) {
 	r.at = offset
 }
 
-// cut makes the end of a file before the end of its part an error.
-func cut(n int, err error, name string) error {
-	if err == io.EOF && n > 0 {
+// cut makes the end of a file before the end of its part, and a read that fails, a damage.
+func cut(n int, err error, name string, at int64) error {
+	if err == nil || err == io.EOF && n > 0 {
 		return nil
 	}
 	if err == io.EOF {
-		return fmt.Errorf("read snapshot: %s is cut short: %w", name, io.ErrUnexpectedEOF)
+		err = io.ErrUnexpectedEOF
 	}
-	return err
+	return &ErrDamaged{name, at, err.Error()}
 }
 
 // Close ends the reading; the snapshot may be reaped from then on.

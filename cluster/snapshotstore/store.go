@@ -24,10 +24,12 @@ import (
 
 const (
 	temporary  = ".tmp"
+	setAside   = ".damaged"
 	streamFile = "stream"
 	layoutFile = "layout"
 	metaFile   = "meta"
 	filesDir   = "files"
+	idFormat   = "%d-%d-%d-%d" // term, index, time, how many this process made
 )
 
 // Store is a raft.SnapshotStore. All methods are safe for concurrent use.
@@ -83,7 +85,7 @@ func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, configu
 	}
 	s.mu.Lock()
 	s.made++
-	id := fmt.Sprintf("%d-%d-%d-%d", term, index, time.Now().UnixMilli(), s.made)
+	id := fmt.Sprintf(idFormat, term, index, time.Now().UnixMilli(), s.made)
 	s.mu.Unlock()
 	return s.begin(&raft.SnapshotMeta{Version: version, ID: id, Index: index, Term: term,
 		Configuration: configuration, ConfigurationIndex: configurationIndex})
@@ -91,24 +93,56 @@ func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, configu
 
 // List returns the whole snapshots, newest first. One whose meta file is damaged is left out and left alone.
 func (s *Store) List() ([]*raft.SnapshotMeta, error) {
+	metas, _, err := s.list()
+	return metas, err
+}
+
+// Broken returns the ids of the snapshots that List leaves out because their meta files are damaged.
+func (s *Store) Broken() ([]string, error) {
+	_, broken, err := s.list()
+	return broken, err
+}
+
+func (s *Store) list() (metas []*raft.SnapshotMeta, broken []string, err error) {
 	names, err := s.fs.ReadDir(s.dir)
 	if err != nil {
-		return nil, fmt.Errorf("snapshot store: %w", err)
+		return nil, nil, fmt.Errorf("snapshot store: %w", err)
 	}
-	var metas []*raft.SnapshotMeta
 	for _, name := range names {
-		if strings.HasSuffix(name, temporary) {
+		if IndexOf(name) == 0 {
 			continue
 		}
 		meta, err := s.readMeta(name)
 		if err != nil {
 			s.logger.Warn("snapshot is passed over", "error", err)
+			broken = append(broken, name)
 			continue
 		}
 		metas = append(metas, meta)
 	}
 	slices.SortFunc(metas, func(a, b *raft.SnapshotMeta) int { return -compare(a, b) })
-	return metas, nil
+	return metas, broken, nil
+}
+
+// IndexOf returns the log index in a snapshot's id; 0 for a name that is none.
+func IndexOf(id string) uint64 {
+	var term, index, at, made uint64
+	if strings.Contains(id, ".") { // unfinished or set aside
+		return 0
+	}
+	if n, err := fmt.Sscanf(id, idFormat, &term, &index, &at, &made); err != nil || n < 4 {
+		return 0
+	}
+	return index
+}
+
+// SetAside renames a snapshot that cannot be read, so that it is neither listed nor removed, and returns its new path.
+func (s *Store) SetAside(id string) (string, error) {
+	name := path.Join(s.dir, id+setAside)
+	if err := s.fs.Rename(path.Join(s.dir, id), name); err != nil {
+		return "", fmt.Errorf("set snapshot %s aside: %w", id, err)
+	}
+	return name, s.fs.SyncDir(s.dir)
 }
 
 // compare orders by age, oldest first.
