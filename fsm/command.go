@@ -142,7 +142,8 @@ type Purge struct {
 	Held  []Run
 }
 
-// Publish routes one message. Properties are AMQP 0-9-1 property bytes (flags word first). The body is Body, or
+// Publish routes one message, also to the keys in the arrays of its headers CC and BCC. Properties are AMQP 0-9-1
+// property bytes (flags word first); what CheckProperties has against them is refused. The body is Body, or
 // the parts sent before under Upload when Upload is not zero. With a Producer the publish takes effect at most once
 // for each Sequence (rule 5). Result.Routed is the number of queues it reached; a message that reaches none is
 // dropped with Result.Routed 0 and OK: returning a mandatory one is the broker's part.

@@ -94,7 +94,7 @@ type Message struct {
 	Sequence      uint64
 	Exchange      string
 	RoutingKey    string
-	Properties    []byte
+	Properties    []byte // without a BCC header
 	Body          []byte
 	DeliveryCount uint32
 	Redelivered   bool      // it may have been delivered in an earlier term, or its delivery count is not zero

@@ -12,6 +12,7 @@ const readAttempts = 5
 // Read appends to into the live messages of a queue with sequences from 'from' on, in order, until count messages
 // or bytes of bodies are reached (at least one message is returned if there is one), and returns the sequence to
 // go on from. A queue that is gone yields nothing. A body that is damaged on disk is an error naming file and offset.
+// Properties are as published without the BCC header: this is the one place where it is taken out (see StripBCC).
 func (m *Machine) Read(queue, from uint64, count, bytes int, into []Message) (out []Message, next uint64, err error) {
 	for range readAttempts {
 		m.mu.RLock()
@@ -27,9 +28,14 @@ func (m *Machine) Read(queue, from uint64, count, bytes int, into []Message) (ou
 		}
 		m.mu.RUnlock()
 		if len(loads) == 0 {
-			return out, next, nil
+			err = nil
+		} else {
+			err = fill(files.dir, queue, out, loads)
 		}
-		if err = fill(files.dir, queue, out, loads); err == nil {
+		if err == nil {
+			for i := len(into); i < len(out); i++ {
+				out[i].Properties = StripBCC(out[i].Properties)
+			}
 			return out, next, nil
 		}
 		var damage *store.Damage

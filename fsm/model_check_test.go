@@ -51,7 +51,7 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		for i, x := range q.live {
 			x.Redelivered = x.DeliveryCount > 0 || x.Sequence <= q.suspicion
 			g := got[i]
-			if !bytes.Equal(g.Body, x.Body) || !bytes.Equal(g.Properties, x.Properties) {
+			if !bytes.Equal(g.Body, x.Body) || !bytes.Equal(g.Properties, modelRead(x.Properties)) {
 				bad("message", g, x)
 			}
 			x.Body, x.Properties, g.Body, g.Properties = nil, nil, nil, nil

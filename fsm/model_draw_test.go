@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -118,8 +119,9 @@ func (d drawer) binding() *PutBinding {
 
 func (d drawer) publish() *Publish {
 	p := &Publish{Vhost: d.vhost(), Exchange: d.exchangeName(), RoutingKey: d.key(),
-		Properties: properties(drawOf(d, "headers", nil, table("h", "1"), table("g", "2", "x-h", "1"), table("h", "3")), drawOf[byte](d, "mode", 0, 1, 2, 2)),
-		Body:       make([]byte, drawOf(d, "size", 0, 1, 20, 300))}
+		Properties: properties(drawOf(d, "headers", nil, table("h", "1"), table("g", "2", "x-h", "1"), table("h", "3"),
+			append(table("h", "1"), drawnCC...), append(bytes.Clone(drawnBCC), table("h", "1")...), append(bytes.Clone(drawnBCC), drawnCC...), table("CC", "text")), drawOf[byte](d, "mode", 0, 1, 2, 2)),
+		Body: make([]byte, drawOf(d, "size", 0, 1, 20, 300))}
 	for i := range p.Body {
 		p.Body[i] = byte(i) ^ byte(d.m.index)
 	}

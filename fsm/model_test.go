@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"strings"
 )
@@ -201,12 +202,40 @@ func modelHeaders(arguments, properties []byte) bool {
 	return matched == asked
 }
 
+// The headers with more keys that are drawn.
+var (
+	drawnCC  = array("CC", "a.b", "q0", int32(1), "x0")
+	drawnBCC = array("BCC", "a", "q1")
+)
+
+func modelKeys(p *Publish) []string {
+	keys := []string{p.RoutingKey}
+	if bytes.Contains(p.Properties, drawnCC) {
+		keys = append(keys, "a.b", "q0", "x0")
+	}
+	if bytes.Contains(p.Properties, drawnBCC) {
+		keys = append(keys, "a", "q1")
+	}
+	return keys
+}
+
+// modelRead is how properties with nothing before their headers are read.
+func modelRead(p []byte) []byte {
+	at := bytes.Index(p, drawnBCC)
+	if at < 0 {
+		return p
+	}
+	out := append(bytes.Clone(p[:at]), p[at+len(drawnBCC):]...)
+	binary.BigEndian.PutUint32(out[2:], binary.BigEndian.Uint32(out[2:])-uint32(len(drawnBCC)))
+	return out
+}
+
 func (m *model) matches(b *modelBinding, p *Publish) bool {
 	switch b.source.kind {
 	case direct:
-		return b.key == p.RoutingKey
+		return slices.Contains(modelKeys(p), b.key)
 	case topic:
-		return modelTopic(modelWords(b.key), modelWords(p.RoutingKey))
+		return slices.ContainsFunc(modelKeys(p), func(key string) bool { return modelTopic(modelWords(b.key), modelWords(key)) })
 	case headers:
 		return modelHeaders(b.arguments, p.Properties)
 	}
@@ -221,8 +250,10 @@ func (m *model) route(e *modelExchange, p *Publish, seen map[*modelExchange]bool
 	seen[e] = true
 	found := false
 	if e.name == "" {
-		if q := m.queue(e.vhost, p.RoutingKey); q != nil {
-			reached[q], found = true, true
+		for _, key := range modelKeys(p) {
+			if q := m.queue(e.vhost, key); q != nil {
+				reached[q], found = true, true
+			}
 		}
 	}
 	for _, b := range m.bindings {
@@ -252,6 +283,8 @@ func (m *model) refused(p *Publish, highest uint64) Code {
 		return NotFound
 	case e.internal:
 		return AccessRefused
+	case bytes.Contains(p.Properties, table("CC", "text")):
+		return PreconditionFailed
 	case len(p.Producer) > 0 && highest >= ProducerWindow && p.Sequence < highest-ProducerWindow:
 		return SequenceTooOld
 	}

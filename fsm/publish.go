@@ -28,6 +28,11 @@ func (s *state) checkPublish(p *Publish, highest uint64, known bool) (*exchange,
 	case known && tooOld(highest, p.Sequence):
 		return nil, refuse(SequenceTooOld, "sequence %d lies more than %d below the highest, %d: whether it took effect is no longer known", p.Sequence, ProducerWindow, highest)
 	}
+	if mayHaveCopies(p.Properties) {
+		if r := CheckProperties(p.Properties); r.Code != OK {
+			return nil, r
+		}
+	}
 	if p.Upload != 0 {
 		u := s.upload(p.Session, p.Upload)
 		if u == nil || u.received != u.total {

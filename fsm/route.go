@@ -10,7 +10,9 @@ const (
 
 // routing is the scratch of one message's way; nothing of it outlives the message.
 type routing struct {
-	round       uint64 // numbers messages; queues and exchanges visited carry it
+	round       uint64 // numbers messages; queues, exchanges and topic nodes visited carry it
+	key         [1]string
+	keys        []string // key, or with the copies'
 	queues      []*queue
 	exchanges   []*exchange // to visit
 	step        uint64      // numbers words
@@ -19,14 +21,20 @@ type routing struct {
 	parsed      bool
 }
 
-// route returns the queues that a message reaches, each once.
+// route returns the queues that a message reaches, each once. Each exchange on the way is asked for every key of the
+// message: the one it was published with and those in its CC and BCC headers.
 func (r *routing) route(e *exchange, key string, properties []byte) []*queue {
 	r.round++
+	r.key[0] = key
+	r.keys = r.key[:]
+	if mayHaveCopies(properties) {
+		r.keys = appendCopies([]string{key}, properties)
+	}
 	r.queues, r.exchanges, r.parsed = r.queues[:0], r.exchanges[:0], false
 	r.visit(e)
 	for i := 0; i < len(r.exchanges); i++ {
 		e := r.exchanges[i]
-		if !r.follow(e, key, properties) && e.alternate != "" {
+		if !r.follow(e, properties) && e.alternate != "" {
 			r.visit(e.vhost.exchanges[e.alternate])
 		}
 	}
@@ -63,28 +71,33 @@ func (r *routing) takeOne(b *binding) {
 }
 
 // follow goes over an exchange's bindings and reports whether any matched.
-func (r *routing) follow(e *exchange, key string, properties []byte) (found bool) {
-	if e.name == "" {
-		q := e.vhost.queues[key]
-		if q != nil {
-			r.reach(q)
-		}
-		return q != nil
-	}
-	switch e.kind {
-	case direct:
-		if list := e.direct[key]; list != nil {
-			return r.take(*list)
-		}
-	case fanout:
-		return r.take(e.from)
-	case topic:
-		if e.topic != nil {
-			for _, n := range r.match(e.topic, key) {
-				found = r.take(n.bindings) || found
+func (r *routing) follow(e *exchange, properties []byte) (found bool) {
+	switch {
+	case e.name == "":
+		for _, key := range r.keys {
+			if q := e.vhost.queues[key]; q != nil {
+				r.reach(q)
+				found = true
 			}
 		}
-	case headers:
+	case e.kind == direct:
+		for _, key := range r.keys {
+			if list := e.direct[key]; list != nil {
+				found = r.take(*list) || found
+			}
+		}
+	case e.kind == fanout:
+		found = r.take(e.from)
+	case e.kind == topic && e.topic != nil:
+		for _, key := range r.keys {
+			for _, n := range r.match(e.topic, key) {
+				if n.taken != r.round {
+					n.taken = r.round
+					found = r.take(n.bindings) || found
+				}
+			}
+		}
+	case e.kind == headers:
 		if !r.parsed {
 			r.headers, r.parsed = messageHeaders(properties, r.headers[:0]), true
 		}

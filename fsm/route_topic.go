@@ -12,6 +12,7 @@ type topicNode struct {
 	hash     *topicNode            // '#'
 	bindings bindingList
 	seen     uint64 // scratch: the last step that came by
+	taken    uint64 // scratch: the last message that took its bindings
 }
 
 // words calls yield for each word of a key; the empty key has none.

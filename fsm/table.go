@@ -43,31 +43,43 @@ func fixedWidth(tag byte) (int, bool) {
 // is inside arrays and tables is passed over.
 func parseTable(b []byte, into []field) (fields []field, ok bool) {
 	for len(b) > 0 {
-		n := int(b[0])
-		if len(b) < 2+n {
+		f, rest, ok := cutField(b)
+		if !ok {
 			return into, false
 		}
-		f := field{name: string(b[1 : 1+n]), tag: b[1+n]}
-		b = b[2+n:]
-		width, known := fixedWidth(f.tag)
-		if width < 0 {
-			if len(b) < 4 {
-				return into, false
-			}
-			length := big.Uint32(b)
-			b = b[4:]
-			if uint64(length) > uint64(len(b)) {
-				return into, false
-			}
-			width = int(length)
-		}
-		if !known || len(b) < width {
-			return into, false
-		}
-		f.value, b = b[:width:width], b[width:]
-		into = append(into, f)
+		into, b = append(into, f), rest
 	}
 	return into, true
+}
+
+// cutField cuts the first field off a table.
+func cutField(b []byte) (f field, rest []byte, ok bool) {
+	if len(b) == 0 || len(b) < 1+int(b[0]) {
+		return field{}, nil, false
+	}
+	n := 1 + int(b[0])
+	f.name = string(b[1:n])
+	f.tag, f.value, rest, ok = cutValue(b[n:])
+	return f, rest, ok
+}
+
+// cutValue cuts the first value, with its tag, off an array.
+func cutValue(b []byte) (tag byte, value, rest []byte, ok bool) {
+	if len(b) == 0 {
+		return 0, nil, nil, false
+	}
+	tag, b = b[0], b[1:]
+	width, known := fixedWidth(tag)
+	if width < 0 {
+		if len(b) < 4 || uint64(big.Uint32(b)) > uint64(len(b)-4) {
+			return 0, nil, nil, false
+		}
+		width, b = int(big.Uint32(b)), b[4:]
+	}
+	if !known || len(b) < width {
+		return 0, nil, nil, false
+	}
+	return tag, b[:width:width], b[width:], true
 }
 
 // integer returns the value of the integer types, which compare by value.
@@ -141,37 +153,56 @@ func find(fields []field, name string) *field {
 	return nil
 }
 
+// The flags of property bytes that mean something here.
+const (
+	contentTypeFlag     = 1 << 15
+	contentEncodingFlag = 1 << 14
+	headersFlag         = 1 << 13
+	deliveryModeFlag    = 1 << 12
+)
+
+// headersAt returns where the fields of the headers table are in property bytes, which are not empty; without a table,
+// the empty range where it would be. ok is false when they are malformed up to there.
+func headersAt(p []byte) (from, to int, ok bool) {
+	if len(p) < 2 {
+		return 0, 0, false
+	}
+	flags, at := big.Uint16(p), 2
+	for _, flag := range [...]uint16{contentTypeFlag, contentEncodingFlag} {
+		if flags&flag == 0 {
+			continue
+		}
+		if len(p) == at || len(p) < at+1+int(p[at]) {
+			return 0, 0, false
+		}
+		at += 1 + int(p[at])
+	}
+	if flags&headersFlag == 0 {
+		return at, at, true
+	}
+	if len(p) < at+4 || uint64(big.Uint32(p[at:])) > uint64(len(p)-at-4) {
+		return 0, 0, false
+	}
+	return at + 4, at + 4 + int(big.Uint32(p[at:])), true
+}
+
 // headersAndMode finds the headers table and the delivery mode (0: absent) in property bytes; ok is false when they
 // are malformed up to there.
 func headersAndMode(p []byte) (table []byte, mode byte, ok bool) {
-	if len(p) < 2 {
-		return nil, 0, len(p) == 0
+	if len(p) == 0 {
+		return nil, 0, true
 	}
-	flags := big.Uint16(p)
-	p = p[2:]
-	for bit := uint16(1 << 15); bit >= 1<<14; bit >>= 1 { // content type and encoding
-		if flags&bit == 0 {
-			continue
-		}
-		if len(p) == 0 || len(p) < 1+int(p[0]) {
-			return nil, 0, false
-		}
-		p = p[1+int(p[0]):]
+	from, to, ok := headersAt(p)
+	if !ok {
+		return nil, 0, false
 	}
-	if flags&(1<<13) != 0 {
-		if len(p) < 4 || uint64(big.Uint32(p)) > uint64(len(p)-4) {
-			return nil, 0, false
-		}
-		n := 4 + int(big.Uint32(p))
-		table, p = p[4:n], p[n:]
+	if big.Uint16(p)&deliveryModeFlag == 0 {
+		return p[from:to], 0, true
 	}
-	if flags&(1<<12) != 0 {
-		if len(p) == 0 {
-			return table, 0, false
-		}
-		mode = p[0]
+	if len(p) == to {
+		return p[from:to], 0, false
 	}
-	return table, mode, true
+	return p[from:to], p[to], true
 }
 
 func messageHeaders(properties []byte, into []field) []field {
