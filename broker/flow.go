@@ -76,6 +76,9 @@ func (f *flow) wait(ctx context.Context, ended <-chan struct{}) error {
 // changes.
 func (b *Broker) Flow() (reason string, changed <-chan struct{}) { return b.flow.state() }
 
+// Blocked reports whether publishes are held up on this node.
+func (b *Broker) Blocked() bool { return b.flow.blocked.Load() }
+
 // watchWatermarks blocks and unblocks publishes until the context ends.
 func (b *Broker) watchWatermarks(ctx context.Context) {
 	w := b.config.Watermarks

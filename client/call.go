@@ -153,6 +153,20 @@ func (c *Connection) receive(l *link, t native.Type, payload []byte) error {
 			consumer.end(ErrCancelled)
 		}
 		return nil
+	case native.TypeFlow:
+		var f native.Flow
+		if err := native.Decode(payload, &f); err != nil {
+			return err
+		}
+		c.flow(l, &f)
+		return nil
+	case native.TypeReturn: // the publish's response says it too
+		var f native.Return
+		if err := native.Decode(payload, &f); err != nil {
+			return err
+		}
+		l.takeParts(f.Upload)
+		return nil
 	case native.TypeRedirect:
 		var r native.Redirect
 		if err := native.Decode(payload, &r); err != nil {
@@ -165,7 +179,7 @@ func (c *Connection) receive(l *link, t native.Type, payload []byte) error {
 	if t.IsResponse() {
 		return c.answered(l, t, payload)
 	}
-	return nil // heartbeat, return, flow, and what later brokers may push
+	return nil // heartbeat, and what later brokers may push
 }
 
 func (c *Connection) answered(l *link, t native.Type, payload []byte) error {
@@ -177,6 +191,9 @@ func (c *Connection) answered(l *link, t native.Type, payload []byte) error {
 	defer c.mu.Unlock()
 	k := c.calls[r.RID]
 	if k == nil {
+		if r.RID == 0 {
+			return refusal(&r) // of no request: the broker ends the connection
+		}
 		return nil // given up, or a body part's
 	}
 	if retryable(r.Code) && (!k.once || r.Code != native.LeadershipLost) {

@@ -6,6 +6,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -52,6 +53,7 @@ type Connection struct {
 	servers  []string // configured, then learned
 	hint     string   // who is said to lead
 	lastErr  error
+	blocked  string        // why the broker holds publishes up; "" when it does not
 	changed  chan struct{} // closed and replaced when ready changes
 }
 
@@ -149,6 +151,7 @@ func (c *Connection) serve(l *link) {
 	c.epoch++
 	l.epoch = c.epoch
 	c.link = l
+	c.blocked = l.blocked
 	c.mu.Unlock()
 	l.wg.Add(2)
 	go c.read(l)
@@ -208,6 +211,7 @@ func (c *Connection) begin(l *link) {
 func (c *Connection) lost(l *link) {
 	c.mu.Lock()
 	c.link, c.ready = nil, nil
+	c.blocked = ""
 	c.lastErr = l.cause
 	for rid, k := range c.calls {
 		if k.internal || k.once && k.sent {
@@ -278,6 +282,27 @@ func (c *Connection) Leader() string {
 		return ""
 	}
 	return c.ready.addr
+}
+
+// Blocked returns why the broker holds publishes up (it is short of memory or disk), "" when it does not. Publish and
+// PublishAsync wait meanwhile; consuming goes on.
+func (c *Connection) Blocked() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.blocked
+}
+
+func (c *Connection) flow(l *link, f *native.Flow) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link != l {
+		return
+	}
+	if c.blocked = ""; f.Blocked {
+		c.blocked = cmp.Or(f.Reason, "the broker gives no reason")
+		c.o.log.Warn("the broker holds publishes up", "reason", c.blocked)
+	}
+	c.pub.wakeWaiters()
 }
 
 // find looks for the leader, round after round, until ctx ends. On the first connection a refusal is final.

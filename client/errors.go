@@ -30,6 +30,8 @@ var (
 	ErrReturned = errors.New("message returned")
 	// ErrCancelled: the broker ended the consumer, as a rule because its queue is gone.
 	ErrCancelled = errors.New("consumer cancelled by the broker")
+	// ErrBlocked: the broker is short of memory or disk and holds publishes up; this one was not sent.
+	ErrBlocked = errors.New("publishes are held up by the broker")
 	// ErrProtocol: the broker sent what it must not.
 	ErrProtocol = errors.New("protocol error")
 )

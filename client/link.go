@@ -19,6 +19,7 @@ type link struct {
 	addr     string
 	epoch    uint64 // which link of the Connection, from 1
 	welcome  native.HelloOK
+	blocked  string       // what the broker said of flow before it opened the control channel
 	lastRead atomic.Int64 // Unix ns
 	lastSent atomic.Int64
 
@@ -111,6 +112,12 @@ func open(ctx context.Context, o *options, addr string) (made *link, err error) 
 			if err := refusal(&l.welcome.Reply); err != nil {
 				return nil, err
 			}
+		case native.TypeFlow:
+			var f native.Flow
+			if err := native.Decode(payload, &f); err != nil {
+				return nil, fmt.Errorf("%s: %w", addr, err)
+			}
+			l.blocked = f.Reason
 		case native.TypeRedirect:
 			var r native.Redirect
 			if err := native.Decode(payload, &r); err != nil {
@@ -207,8 +214,12 @@ func (l *link) body(d *native.Delivery) []byte {
 	if d.Upload == 0 {
 		return d.Body
 	}
-	body := l.uploads[d.Upload]
-	delete(l.uploads, d.Upload)
+	return l.takeParts(d.Upload)
+}
+
+func (l *link) takeParts(upload uint64) []byte {
+	body := l.uploads[upload]
+	delete(l.uploads, upload)
 	l.held -= len(body)
 	return body
 }

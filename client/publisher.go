@@ -154,7 +154,7 @@ func (ch *Channel) Publish(ctx context.Context, exchange, key string, m Message)
 }
 
 // PublishAsync sends a message and returns while its confirm is under way. It waits, until ctx ends, only when the
-// publish window is full (WithPublishWindow). Messages of one goroutine are published in order. m.Body may be reused
+// publish window is full (WithPublishWindow) or the broker holds publishes up (ErrBlocked then). Messages of one goroutine are published in order. m.Body may be reused
 // after it returns.
 func (ch *Channel) PublishAsync(ctx context.Context, exchange, key string, m Message) (*Confirm, error) {
 	c := ch.conn
@@ -169,8 +169,8 @@ func (ch *Channel) PublishAsync(ctx context.Context, exchange, key string, m Mes
 	size := len(m.Body) + len(properties) + len(exchange) + len(key) + 80
 	f := &Confirm{done: make(chan struct{}), exchange: exchange, key: key, mandatory: m.Mandatory, frame: make([]byte, 0, size)}
 	c.mu.Lock()
-	for !c.closed && !ch.closed && c.pub.full(&c.o, size) {
-		room := c.pub.room
+	for !c.closed && !ch.closed && (c.blocked != "" || c.pub.full(&c.o, size)) {
+		room, blocked := c.pub.room, c.blocked
 		c.pub.wants = true
 		c.mu.Unlock()
 		select {
@@ -178,6 +178,9 @@ func (ch *Channel) PublishAsync(ctx context.Context, exchange, key string, m Mes
 		case <-c.ctx.Done():
 			return nil, ErrClosed
 		case <-ctx.Done():
+			if blocked != "" {
+				return nil, fmt.Errorf("%w: %s: %w", ErrBlocked, blocked, ctx.Err())
+			}
 			return nil, ctx.Err()
 		}
 		c.mu.Lock()

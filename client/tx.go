@@ -49,6 +49,9 @@ func (t *Tx) settle(d *Delivery, op native.Operation) {
 	t.ops = append(t.ops, op)
 }
 
+// maxTxInline is how many bytes of bodies go in a transaction's frame; the others go ahead in parts.
+const maxTxInline = 8 << 20
+
 // Commit commits and returns the queues reached by each publish, in order. It is never sent twice: when the
 // connection is lost before the answer, the error is ErrOutcomeUnknown.
 func (t *Tx) Commit(ctx context.Context) ([]uint32, error) {
@@ -70,12 +73,21 @@ func (t *Tx) Commit(ctx context.Context) ([]uint32, error) {
 			k.err = ErrStaleDelivery
 			return nil
 		}
+		inline := 0
 		for i := range t.ops {
-			if op := &t.ops[i]; len(op.Body) > native.MaxInlineBody {
+			op := &t.ops[i]
+			if inline += len(op.Body); len(op.Body) > native.MaxInlineBody || len(op.Body) > 0 && inline > maxTxInline {
+				inline -= len(op.Body)
 				b = c.appendParts(b, t.ch.number, op.Body, &op.Upload)
 			}
 		}
-		return native.Append(b, &native.Tx{Head: t.ch.head(rid), Operations: t.ops})
+		parts := len(b)
+		b = native.Append(b, &native.Tx{Head: t.ch.head(rid), Operations: t.ops})
+		if size := len(b) - parts - native.HeaderBytes; size > native.DefaultFrameMax {
+			k.err = fmt.Errorf("%w: a transaction of %d bytes besides the bodies, at most %d fit a frame", ErrContentTooLarge, size-inline, native.DefaultFrameMax-inline)
+			return nil
+		}
+		return b
 	})
 	return ok.Routed, err
 }

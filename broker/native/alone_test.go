@@ -135,7 +135,7 @@ func startWith(t testing.TB, config broker.Config) *alone {
 func dial(t testing.TB, node *alone) (*client.Connection, *client.Channel) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := client.Dial(ctx, []string{node.address})
+	c, err := client.Dial(ctx, []string{node.address}, client.WithHeartbeat(10*time.Second)) // a busy machine is not what is tested
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/warrenmq/warren/broker"
@@ -21,6 +22,7 @@ type channel struct {
 	*broker.Channel // another one once the number was closed and opened again; while the worker runs, it alone uses this
 	number          uint32
 	connection      *connection
+	reopened        bool // the worker may not have opened it again yet; only the reader uses this
 
 	mu      sync.Mutex
 	room    sync.Cond // signalled to the reader when waiting shrank or the worker ended; waits on mu
@@ -134,6 +136,7 @@ func (s simple) Complete(rid uint64, r fsm.Result) {
 type publishes struct {
 	channel *channel
 	list    []broker.Publication
+	bytes   int // of their payloads
 }
 
 // maxPending is how many publishes the reader collects before it hands them on.
@@ -154,12 +157,7 @@ func (n *connection) publish(c *channel, p *native.Publish, bytes int) {
 		if p.Mandatory {
 			done = &mandatory{c, *p}
 		}
-		one := []broker.Publication{m}
-		if c.busy() {
-			c.do(bytes, func() { n.submit(c, one, done) })
-			return
-		}
-		n.submit(c, one, done)
+		n.hand(c, bytes, []broker.Publication{m}, done)
 		return
 	}
 	if n.pending.channel != c {
@@ -167,6 +165,7 @@ func (n *connection) publish(c *channel, p *native.Publish, bytes int) {
 		n.pending.channel = c
 	}
 	n.pending.list = append(n.pending.list, m)
+	n.pending.bytes += bytes
 	if len(n.pending.list) >= maxPending {
 		n.flush()
 	}
@@ -177,9 +176,20 @@ func (n *connection) flush() {
 	if len(n.pending.list) == 0 {
 		return
 	}
-	n.submit(n.pending.channel, n.pending.list, n.pending.channel)
+	n.hand(n.pending.channel, n.pending.bytes, n.pending.list, n.pending.channel)
 	clear(n.pending.list)
-	n.pending.list = n.pending.list[:0]
+	n.pending.list, n.pending.bytes = n.pending.list[:0], 0
+}
+
+// hand submits publishes now, or on the channel's worker when something is in front of them or the node holds publishes
+// up: the reader must go on to the acknowledgements behind them. The list is the caller's again when it returns.
+func (n *connection) hand(c *channel, bytes int, list []broker.Publication, done broker.Completer) {
+	if c.busy() || n.server.broker.Blocked() {
+		list = slices.Clone(list)
+		c.do(bytes, func() { n.submit(c, list, done) })
+		return
+	}
+	n.submit(c, list, done)
 }
 
 func (n *connection) submit(c *channel, list []broker.Publication, done broker.Completer) {

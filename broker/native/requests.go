@@ -51,14 +51,14 @@ func (n *connection) serve(t native.Type, payload []byte) bool {
 	}
 	switch f := f.(type) { // what needs no answer of the log goes on at once when nothing is in front of it
 	case *native.Ack:
-		c.direct(len(payload), func() { c.Settle(fsm.Acknowledge, ranges(f.Ranges), f.RID, simple{c, t}) })
+		c.settle(len(payload), func() { c.Settle(fsm.Acknowledge, ranges(f.Ranges), f.RID, simple{c, t}) })
 		return true
 	case *native.Nack:
 		kind := fsm.Reject
 		if f.Requeue {
 			kind = fsm.Return
 		}
-		c.direct(len(payload), func() { c.Settle(kind, ranges(f.Ranges), f.RID, simple{c, t}) })
+		c.settle(len(payload), func() { c.Settle(kind, ranges(f.Ranges), f.RID, simple{c, t}) })
 		return true
 	case *native.BodyPart:
 		c.direct(len(payload), func() {
@@ -78,6 +78,16 @@ func (n *connection) serve(t native.Type, payload []byte) bool {
 // direct runs a request now if nothing of its channel waits, else in its turn.
 func (c *channel) direct(bytes int, request func()) {
 	if c.busy() {
+		c.do(bytes, request)
+		return
+	}
+	request()
+}
+
+// settle is direct for acknowledgements. They pass publishes that the node holds up.
+func (c *channel) settle(bytes int, request func()) {
+	busy := c.busy()
+	if c.reopened = c.reopened && busy; busy && (c.reopened || !c.connection.server.broker.Blocked()) {
 		c.do(bytes, request)
 		return
 	}
@@ -144,7 +154,7 @@ func (n *connection) openChannel(head native.Head, bytes int) {
 	if c := n.closing[head.Channel]; c != nil {
 		delete(n.closing, head.Channel)
 		if c.busy() { // its close is answered first
-			n.channels[head.Channel] = c
+			n.channels[head.Channel], c.reopened = c, true
 			c.do(bytes, func() { n.reopen(c, head) })
 			return
 		}
