@@ -283,10 +283,10 @@ func (m *model) refused(p *Publish, highest uint64) Code {
 		return NotFound
 	case e.internal:
 		return AccessRefused
-	case bytes.Contains(p.Properties, table("CC", "text")):
-		return PreconditionFailed
 	case len(p.Producer) > 0 && highest >= ProducerWindow && p.Sequence < highest-ProducerWindow:
 		return SequenceTooOld
+	case bytes.Contains(p.Properties, table("CC", "text")):
+		return PreconditionFailed
 	}
 	if p.Upload != 0 {
 		key := modelUpload{p.Session, p.Upload}
