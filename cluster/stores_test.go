@@ -82,6 +82,33 @@ func TestAFollowerFarBehindTakesASnapshot(t *testing.T) {
 	})
 }
 
+func TestALogInBoltLastsOverRestarts(t *testing.T) {
+	configs := smallThree(t)
+	for i := range configs {
+		configs[i].LogStore = "bolt"
+	}
+	nodes := startThree(t, configs)
+	leader := leaderOf(t, nodes)
+	proposeMany(t, leader, 0, 50)
+	if err := leader.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	proposeMany(t, leader, 50, 60)
+	want := leader.fsm.all()
+	for range 2 {
+		for _, n := range nodes {
+			n.stop(t)
+		}
+		nodes = startThree(t, configs)
+		leaderOf(t, nodes)
+		for _, n := range nodes {
+			if err := n.Barrier(t.Context()); err != nil || !slices.Equal(n.fsm.all(), want) {
+				t.Errorf("%s: %v, applied %d of %d", n.fixed.NodeID, err, len(n.fsm.all()), len(want))
+			}
+		}
+	}
+}
+
 func TestRule18ADamagedNodeIsQuarantinedUntilItHasCaughtUp(t *testing.T) {
 	configs := threeConfigs(t)
 	nodes := startThree(t, configs)
@@ -180,17 +207,24 @@ func TestDamageOfALoneNodeIsRefused(t *testing.T) {
 	}
 }
 
+// startFaulty starts three nodes whose disks can be made to fail; a timeout of 0 is the default.
+func startFaulty(t *testing.T, timeout time.Duration) ([]*testNode, map[*testNode]*vfs.Fault) {
+	faults := map[*testNode]*vfs.Fault{}
+	var nodes []*testNode
+	for _, c := range threeConfigs(t) {
+		fault := vfs.Faulty(vfs.OS{})
+		c.Files, c.DiskTimeout = fault, timeout
+		n := start(t, c)
+		nodes, faults[n] = append(nodes, n), fault
+	}
+	return nodes, faults
+}
+
 // hashicorp/raft's issues 503, 614, 666 and 683: a leader whose disk hangs or fails keeps its heartbeats going.
 func TestRule19ALeaderWhoseDiskFailsIsReplacedAndSaysSo(t *testing.T) {
-	configs := threeConfigs(t)
-	fault := vfs.Faulty(vfs.OS{})
-	configs[0].Files = fault
-	nodes := startThree(t, configs)
+	nodes, faults := startFaulty(t, 0)
 	leader := leaderOf(t, nodes)
-	if leader != nodes[0] {
-		t.Skip("another node leads")
-	}
-	fault.Add(vfs.Rule{Op: vfs.OpSync, Path: "seg-*", Count: -1, Err: errors.New("input/output error")})
+	faults[leader].Add(vfs.Rule{Op: vfs.OpSync, Path: "seg-*", Count: -1, Err: errors.New("input/output error")})
 	if err := leader.propose(t, "x"); err == nil {
 		t.Error("an entry was committed by a leader that cannot write")
 	}
@@ -202,7 +236,7 @@ func TestRule19ALeaderWhoseDiskFailsIsReplacedAndSaysSo(t *testing.T) {
 	if leader.Err() == nil || !strings.Contains(leader.Err().Error(), "input/output") {
 		t.Error(leader.Err())
 	}
-	next := leaderOf(t, nodes[1:])
+	next := leaderOf(t, without(nodes, leader))
 	if err := next.propose(t, "y"); err != nil {
 		t.Error(err)
 	}
@@ -210,24 +244,18 @@ func TestRule19ALeaderWhoseDiskFailsIsReplacedAndSaysSo(t *testing.T) {
 
 // A hung sync is worse: the call does not return, and raft's main goroutine with it.
 func TestRule19ALeaderWhoseDiskHangsIsReplaced(t *testing.T) {
-	configs := threeConfigs(t)
-	fault := vfs.Faulty(vfs.OS{})
-	configs[0].Files, configs[0].DiskTimeout = fault, 300*time.Millisecond
-	nodes := startThree(t, configs)
+	nodes, faults := startFaulty(t, 300*time.Millisecond)
 	leader := leaderOf(t, nodes)
-	if leader != nodes[0] {
-		t.Skip("another node leads")
-	}
 	answer := make(chan struct{})
 	defer close(answer)
-	fault.Add(vfs.Rule{Op: vfs.OpSync, Path: "seg-*", Count: -1, Hang: answer})
+	faults[leader].Add(vfs.Rule{Op: vfs.OpSync, Path: "seg-*", Count: -1, Hang: answer})
 	leader.Propose([]byte("x"), func(error) {})
 	select {
 	case <-leader.Failed():
 	case <-time.After(5 * time.Second):
 		t.Fatal("it has not failed")
 	}
-	if next := leaderOf(t, nodes[1:]); next.propose(t, "y") != nil {
+	if next := leaderOf(t, without(nodes, leader)); next.propose(t, "y") != nil {
 		t.Error("the new leader cannot commit")
 	}
 }
