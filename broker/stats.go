@@ -16,6 +16,7 @@ type Stats struct {
 	Refused                               uint64 // requests answered with an error
 	ConnectionsOpened, ConnectionsRefused uint64
 	Commit                                Histogram // entry handed to Raft → applied here, seconds
+	Apply                                 Histogram // one log entry applied to the state machine, on any node, seconds
 	Wait                                  Histogram // command submitted → its entry handed to Raft, seconds
 }
 
@@ -58,7 +59,7 @@ type counters struct {
 	connections, channels, consumers                                              atomic.Int64
 	publishes, confirms, returned, deliveries, redeliveries, acks, nacks          atomic.Uint64
 	entries, commands, entryBytes, refused, connectionsOpened, connectionsRefused atomic.Uint64
-	commit, wait                                                                  latency
+	commit, wait, apply                                                           latency
 }
 
 // Stats returns the broker's figures.
@@ -70,7 +71,7 @@ func (b *Broker) Stats() Stats {
 		Deliveries: c.deliveries.Load(), Redeliveries: c.redeliveries.Load(), Acks: c.acks.Load(), Nacks: c.nacks.Load(),
 		Entries: c.entries.Load(), Commands: c.commands.Load(), EntryBytes: c.entryBytes.Load(), Refused: c.refused.Load(),
 		ConnectionsOpened: c.connectionsOpened.Load(), ConnectionsRefused: c.connectionsRefused.Load(),
-		Commit: c.commit.snapshot(), Wait: c.wait.snapshot(),
+		Commit: c.commit.snapshot(), Wait: c.wait.snapshot(), Apply: c.apply.snapshot(),
 	}
 	s.Blocked = b.flow.blocked.Load()
 	if l := b.current.Load(); l != nil {
@@ -80,6 +81,9 @@ func (b *Broker) Stats() Stats {
 	}
 	return s
 }
+
+// ObserveApply counts how long the state machine took for a log entry.
+func (b *Broker) ObserveApply(took time.Duration) { b.stats.apply.observe(took) }
 
 // Refused counts a request that was answered with an error.
 func (b *Broker) Refused() { b.stats.refused.Add(1) }

@@ -47,10 +47,12 @@ type Config struct {
 	// another node's, is taken instead; after any other error Open fails. Nil takes every error for damage.
 	Unreadable func(error) bool
 
-	Report  func() Report // this node's view of its state machine, for status
-	Logger  *slog.Logger
-	Files   vfs.FS
-	Network Network
+	// ObserveApply is told how long the state machine took for each log entry; nil for nobody. It must not block.
+	ObserveApply func(time.Duration)
+	Report       func() Report // this node's view of its state machine, for status
+	Logger       *slog.Logger
+	Files        vfs.FS
+	Network      Network
 	// Discovery replaces memberlist; nil uses it.
 	Discovery func(self Member) (Discovery, error)
 	// Stable replaces the bolt file; nil uses it.

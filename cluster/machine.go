@@ -4,6 +4,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -11,10 +12,11 @@ import (
 // machine stands between raft and the state machine. It counts what is applied and lets others wait for an index:
 // raft's own applied index runs ahead, it is that of entries handed over.
 type machine struct {
-	fsm    raft.FSM
-	report func() Report
-	fatal  func(error)
-	newest func() uint64 // index of the newest snapshot
+	fsm     raft.FSM
+	observe func(time.Duration) // may be nil
+	report  func() Report
+	fatal   func(error)
+	newest  func() uint64 // index of the newest snapshot
 
 	bytes   atomic.Int64  // of entries applied since the last snapshot began
 	applied atomic.Uint64 // last command applied
@@ -30,7 +32,11 @@ var (
 )
 
 func (m *machine) Apply(l *raft.Log) any {
+	began := time.Now()
 	result := m.fsm.Apply(l)
+	if m.observe != nil {
+		m.observe(time.Since(began))
+	}
 	if err, failed := result.(error); failed {
 		m.fatal(err)
 	}

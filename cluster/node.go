@@ -115,7 +115,7 @@ func (n *Node) open() error {
 	n.server = n.identity.server()
 	id := n.identity.get()
 	n.log = n.log.With("node", id.NodeID)
-	n.machine = &machine{fsm: c.FSM, report: c.Report, fatal: n.fail, newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
+	n.machine = &machine{fsm: c.FSM, observe: c.ObserveApply, report: c.Report, fatal: n.fail, newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
 	if n.stores, err = n.openStores(); err != nil {
 		return err
 	}

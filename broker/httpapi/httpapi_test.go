@@ -35,7 +35,8 @@ func config() Config {
 		},
 		Broker: func() broker.Stats {
 			h := broker.Histogram{Bounds: []float64{.001, .01}, Counts: []uint64{5, 2, 1}, Sum: .25}
-			return broker.Stats{Connections: 4, Publishes: 9, Confirms: 8, Deliveries: 7, Acks: 6, Commit: h, Wait: h}
+			return broker.Stats{Connections: 4, Publishes: 9, Confirms: 8, Deliveries: 7, Acks: 6, Commit: h, Wait: h,
+				Apply: broker.Histogram{Bounds: []float64{.001}, Counts: []uint64{3, 1}, Sum: .5}}
 		},
 		Node: func() cluster.Stats {
 			return cluster.Stats{State: "leader", Term: 3, CommitIndex: 12, LastIndex: 13, LogBytes: 64 << 20, SnapshotAge: time.Minute, SnapshotTook: time.Second}
@@ -142,6 +143,12 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("one scrape asked the node %d times", calls)
 	}
 	const want = `
+# HELP warren_apply_seconds Applying one committed entry to the state machine of this node, leader or not.
+# TYPE warren_apply_seconds histogram
+warren_apply_seconds_bucket{le="0.001"} 3
+warren_apply_seconds_bucket{le="+Inf"} 4
+warren_apply_seconds_sum 0.5
+warren_apply_seconds_count 4
 # HELP warren_commit_seconds From handing an entry to Raft until it is committed and applied on this leader.
 # TYPE warren_commit_seconds histogram
 warren_commit_seconds_bucket{le="0.001"} 5
@@ -163,7 +170,7 @@ warren_queue_messages 11
 warren_publishes_total 9
 `
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want),
-		"warren_commit_seconds", "warren_raft_state", "warren_queue_messages", "warren_publishes_total"); err != nil {
+		"warren_apply_seconds", "warren_commit_seconds", "warren_raft_state", "warren_queue_messages", "warren_publishes_total"); err != nil {
 		t.Error(err)
 	}
 }

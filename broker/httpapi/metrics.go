@@ -64,6 +64,7 @@ var (
 	buildInfo = desc("build_info", "Always 1; the version is a label.", "version")
 	raftState = desc("raft_state", "1 for the state this node is in, 0 for the others.", "state")
 	commit    = desc("commit_seconds", "From handing an entry to Raft until it is committed and applied on this leader.")
+	apply     = desc("apply_seconds", "Applying one committed entry to the state machine of this node, leader or not.")
 	wait      = desc("propose_wait_seconds", "From submitting a command until its entry is handed to Raft.")
 
 	ofApplied = []metric[applied]{
@@ -127,7 +128,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (f *figures) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{buildInfo, raftState, commit, wait} {
+	for _, d := range []*prometheus.Desc{buildInfo, raftState, commit, apply, wait} {
 		ch <- d
 	}
 	describe(ch, ofApplied)
@@ -161,6 +162,7 @@ func (f *figures) Collect(ch chan<- prometheus.Metric) {
 		s := f.Broker()
 		send(ch, ofBroker, func() broker.Stats { return s })
 		ch <- histogram(commit, s.Commit)
+		ch <- histogram(apply, s.Apply)
 		ch <- histogram(wait, s.Wait)
 	}
 }

@@ -24,7 +24,7 @@ import (
 
 // Config is what a node is started with.
 type Config struct {
-	// Cluster configures the Raft node. FSM, Unreadable, Report and Clients are filled in by New.
+	// Cluster configures the Raft node. FSM, Unreadable, ObserveApply, Report and Clients are filled in by New.
 	Cluster cluster.Config
 
 	NativeAddr, AMQPAddr, HTTPAddr                string // listeners; "" leaves one out. AMQPAddr is only advertised so far
@@ -103,7 +103,7 @@ func New(c Config) (_ *Server, err error) {
 	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
 		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.BodyMemory, CollectRecords: c.CollectRecords})
 	c.Cluster.FSM, c.Cluster.Unreadable = s.machine.FSM(), fsm.Unreadable
-	c.Cluster.Report = s.report
+	c.Cluster.Report, c.Cluster.ObserveApply = s.report, s.broker.ObserveApply
 	c.Cluster.Clients = cluster.Addresses{Native: advertised(c.NativeAdvertise, s.nativeListener),
 		AMQP: c.AMQPAdvertise, HTTP: advertised(c.HTTPAdvertise, s.httpListener)}
 	if c.Cluster.Clients.AMQP == "" {
