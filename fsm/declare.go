@@ -130,6 +130,7 @@ func (s *state) insertExchange(e *exchange) {
 		}
 	}
 	e.vhost.exchanges[e.name] = e
+	s.rerouted = true
 	if !e.durable {
 		e.transient = s.drop.exchanges.PushBack(e)
 	}
@@ -235,6 +236,7 @@ func (s *state) deleteExchange(e *exchange) {
 	}
 	e.gone = true
 	delete(e.vhost.exchanges, e.name)
+	s.rerouted = true
 	if !e.durable {
 		s.drop.exchanges.Remove(e.transient)
 	}

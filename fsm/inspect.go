@@ -132,6 +132,10 @@ func (m *Machine) Bindings(vhost uint64) []BindingInfo {
 	return list
 }
 
+// ExchangesVersion is another one whenever exchanges have come or gone since: what Exchange said holds as long as the
+// version that was read before asking. It costs nothing.
+func (m *Machine) ExchangesVersion() uint64 { return m.exchanges.Load() }
+
 // Exchange finds an exchange by name.
 func (m *Machine) Exchange(vhost uint64, name string) (ExchangeInfo, bool) {
 	m.mu.RLock()

@@ -6,6 +6,7 @@ package fsm
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/warrenmq/warren/fsm/store/vfs"
 )
@@ -121,6 +122,8 @@ type Machine struct {
 	files    *messageFiles // of root; replaced with the state
 	hashes   hashRing
 	failed   error // why nothing is applied any more
+
+	exchanges atomic.Uint64 // see ExchangesVersion
 }
 
 // Options are what a machine needs from outside. The zero value keeps everything in memory and works in tests.
@@ -164,6 +167,10 @@ func (m *Machine) Apply(index, term uint64, entry []byte) ([]Result, error) {
 	}
 	h, results, err := s.apply(index, term, entry, &m.hashes)
 	m.failed = err
+	if s.rerouted {
+		s.rerouted = false
+		m.exchanges.Add(1)
+	}
 	if h.Term != term {
 		h.Number = 0 // of another leadership: nobody waits for it here
 	}

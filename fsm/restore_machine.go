@@ -68,6 +68,7 @@ func (m *Machine) swap(next *state, read *restored, repair bool) error {
 	}
 	old := m.files
 	m.state, m.files, m.hashes, m.failed = next, read.files, hashRing{}, nil
+	m.exchanges.Add(1)
 	m.hashes.put(next.index, next.hash())
 	m.mu.Unlock()
 	if old != nil {

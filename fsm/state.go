@@ -42,6 +42,7 @@ type state struct {
 	grown    []uint64
 	deleted  []uint64
 	suspect  *Audit
+	rerouted bool // exchanges came or went
 	routing  routing
 	publish  Publish // decoded command, used again by the next
 	settle   Settle
