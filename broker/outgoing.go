@@ -26,6 +26,7 @@ type Outgoing struct {
 
 	mu      sync.Mutex
 	buf     []byte
+	pending []Pending // to be asked before buf is written
 	spare   []byte
 	writing int // bytes in the call under way
 	held    bool
@@ -49,6 +50,47 @@ func (o *Outgoing) Append(add func(b []byte) []byte) {
 	o.wake()
 }
 
+// Pending adds frames at the last moment, so that what comes together in the meantime goes out together: the confirms
+// of a channel, say.
+type Pending interface {
+	// AppendPending appends to b and returns it. It is called with the Outgoing's lock held: it must not block, nor
+	// call the Outgoing, and a lock that it takes must not be held by anybody who calls the Outgoing.
+	AppendPending(b []byte) []byte
+}
+
+// Pend has p.AppendPending called once, when the writer next takes the buffer, at once if it is idle, or by
+// AppendBehind. Its frames come behind what was appended up to then. It does not block and, after Close, does nothing.
+// Whoever pends again before it was called is called again: p remembers whether it is pending, so that nothing grows.
+func (o *Outgoing) Pend(p Pending) {
+	o.mu.Lock()
+	if !o.closed {
+		o.pending = append(o.pending, p)
+	}
+	o.mu.Unlock()
+	o.wake()
+}
+
+// AppendBehind is Append behind all that is pending: for what must not overtake it, as the close of a channel must
+// not overtake its confirms.
+func (o *Outgoing) AppendBehind(add func(b []byte) []byte) {
+	o.mu.Lock()
+	if !o.closed {
+		o.collect()
+		o.buf = add(o.buf)
+	}
+	o.mu.Unlock()
+	o.wake()
+}
+
+// collect appends what is pending. The caller holds mu.
+func (o *Outgoing) collect() {
+	for i, p := range o.pending {
+		o.buf = p.AppendPending(o.buf)
+		o.pending[i] = nil
+	}
+	o.pending = o.pending[:0]
+}
+
 func (o *Outgoing) wake() {
 	select {
 	case o.signal <- struct{}{}:
@@ -65,6 +107,13 @@ func (o *Outgoing) Writable() bool {
 		return false
 	}
 	return true
+}
+
+// Full reports whether far too much waits to be written: nothing more may be added that need not be.
+func (o *Outgoing) Full() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed || len(o.buf)+o.writing >= outgoingMax
 }
 
 // WaitForRoom blocks while far too much waits to be written: the client must read before it may ask for more.
@@ -98,6 +147,7 @@ func (o *Outgoing) Run() error {
 	defer timer.Stop()
 	for {
 		o.mu.Lock()
+		o.collect()
 		b, closed, idle, heartbeat := o.buf, o.closed, o.idle, o.heartbeat
 		o.buf, o.spare, o.writing = o.spare[:0], nil, len(b)
 		o.mu.Unlock()
@@ -136,7 +186,7 @@ func (o *Outgoing) wrote(b []byte, err error) {
 		o.spare = b[:0]
 	}
 	if err != nil {
-		o.closed, o.buf = true, nil
+		o.closed, o.buf, o.pending = true, nil, nil
 	}
 	drained := o.held && len(o.buf) < outgoingHigh
 	if drained {
