@@ -48,6 +48,13 @@ type Config struct {
 	// return (rule 12); default 30 s.
 	AbandonedAfter time.Duration
 	Watermarks     Watermarks
+	// ConsumerTimeout is how long a delivery may stay unacknowledged before it returns to its queue and its consumer
+	// is cancelled; a consumer's own and its queue's x-consumer-timeout go before it. 0: for ever.
+	ConsumerTimeout time.Duration
+	// DefaultUser and DefaultPassword are the one user that Login knows; default guest, guest.
+	DefaultUser, DefaultPassword string
+	// LoopbackUsers may log in from this host only. Nil is guest; an empty list lets everybody in from anywhere.
+	LoopbackUsers []string
 }
 
 // Broker serves clients while its node leads. Safe for concurrent use. It is the state machine's observer: make it,
@@ -81,6 +88,12 @@ func New(c Config) *Broker {
 	}
 	if c.AbandonedAfter == 0 {
 		c.AbandonedAfter = 30 * time.Second
+	}
+	if c.DefaultUser == "" && c.DefaultPassword == "" {
+		c.DefaultUser, c.DefaultPassword = "guest", "guest"
+	}
+	if c.LoopbackUsers == nil {
+		c.LoopbackUsers = []string{"guest"}
 	}
 	return &Broker{config: c, log: c.Logger, flow: newFlow(), changed: make(chan struct{}), suspects: make(chan fsm.Audit, 1)}
 }

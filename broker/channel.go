@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/warrenmq/warren/fsm"
 )
@@ -13,6 +15,7 @@ type Delivery struct {
 	ConsumerTag string // empty for a get
 	Tag         uint64
 	Queue       string
+	Quorum      bool // the queue was declared with x-queue-type quorum
 	Redelivered bool
 	Message     *fsm.Message
 }
@@ -20,13 +23,33 @@ type Delivery struct {
 // Receiver is a client connection as the broker writes to it. All methods are called with locks of the broker held:
 // they must return at once and never call back.
 type Receiver interface {
+	// Deliver writes a delivery. A direct reply's slices belong to its publisher: they are not kept.
 	Deliver(d *Delivery)
 	// Writable reports whether the outgoing buffer has room; when it has room again the front end calls
 	// Session.Drained.
 	Writable() bool
-	// Cancelled says that the broker ended a consumer because its queue is gone.
-	Cancelled(channel uint32, tag string)
+	// Full reports whether so much waits to be written that even direct replies are dropped.
+	Full() bool
+	// Cancelled says that the broker ended a consumer. Nothing is delivered to it afterwards and its tag is free.
+	Cancelled(c Cancellation)
 }
+
+// Cancellation is the end of a consumer that did not ask for it.
+type Cancellation struct {
+	Channel     uint32
+	ConsumerTag string
+	Cause       Cause
+	Timeout     time.Duration // that was exceeded, with AckTimeout
+}
+
+// Cause says why the broker ended a consumer.
+type Cause uint8
+
+// The causes of a Cancellation.
+const (
+	QueueGone  Cause = iota + 1 // its queue was deleted
+	AckTimeout                  // a delivery was not settled in time; it is back in its queue
+)
 
 // Channel is what both protocols' channels share: delivery tags, credit, consumers. Safe for concurrent use.
 type Channel struct {
@@ -37,13 +60,15 @@ type Channel struct {
 	closed    bool
 	lastTag   uint64
 	unacked   outstanding // bounded by prefetch, or by what the client asked for
+	held      map[*Held]struct{}
+	heldCount int // deliveries taken for transactions: they use credit
 	consumers map[string]*consumer
-	prefetch  uint32 // of consumers to come
-	limit     uint32 // of the whole channel; 0: none
+	replies   replyConsumer
+	prefetch  uint32        // of consumers to come
+	limit     uint32        // of the whole channel; 0: none
+	shortest  time.Duration // acknowledgement timeout that any consumer has had; 0: none
+	mode      Mode
 }
-
-// Range is a range of delivery tags, both ends included.
-type Range struct{ From, To uint64 }
 
 // deliver gives a message to a consumer; false when the consumer is gone. The caller holds the view's lock.
 func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
@@ -54,7 +79,11 @@ func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
 	}
 	ch.lastTag++
 	if !c.autoAck {
-		ch.unacked.add(ch.lastTag, unacked{view: v, consumer: c, sequence: m.Sequence})
+		u := unacked{view: v, consumer: c, sequence: m.Sequence}
+		if c.timeout > 0 {
+			u.since = ch.session.leadership.age()
+		}
+		ch.unacked.add(ch.lastTag, u)
 		c.unacked++
 	}
 	stats := &ch.session.leadership.broker.stats
@@ -62,7 +91,7 @@ func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
 	if m.Redelivered {
 		stats.redeliveries.Add(1)
 	}
-	ch.session.receiver.Deliver(&Delivery{Channel: ch.ID, ConsumerTag: c.tag, Tag: ch.lastTag, Queue: v.queue.Name, Redelivered: m.Redelivered, Message: m})
+	ch.session.receiver.Deliver(&Delivery{Channel: ch.ID, ConsumerTag: c.tag, Tag: ch.lastTag, Queue: v.queue.Name, Quorum: v.quorum, Redelivered: m.Redelivered, Message: m})
 	return true
 }
 
@@ -84,32 +113,47 @@ func (ch *Channel) Qos(count uint32, perChannel bool) {
 	}
 }
 
-// Consume starts a consumer and returns its tag; an empty one is made up. started is called with the tag before the
-// first delivery. It blocks until the consumer is in place.
-func (ch *Channel) Consume(ctx context.Context, queue, tag string, autoAck, exclusive bool, started func(tag string)) error {
-	info, err := ch.session.queue(queue)
-	if err != nil {
-		return err
-	}
+// Consumer is what a channel asks for when it consumes.
+type Consumer struct {
+	Queue     string
+	Tag       string // empty: one is made up
+	AutoAck   bool
+	Exclusive bool
+	Priority  int64         // the highest that can take a message gets it
+	Timeout   time.Duration // within which a delivery must be settled; 0: the queue's or the broker's
+	Arguments []byte        // for lists only: a field table without its length prefix
+}
+
+// Consume starts a consumer. started is called with its tag before the first delivery. It blocks until the consumer is
+// in place. A tag that the channel uses and too many consumers are NotAllowed, which in AMQP ends the connection.
+func (ch *Channel) Consume(ctx context.Context, want Consumer, started func(tag string)) error {
+	tag := want.Tag
 	if tag == "" {
 		tag = generatedName("amq.ctag-")
 	}
+	ch.mu.Lock()
+	err := ch.admit(tag)
+	ch.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	info, err := ch.session.queue(want.Queue)
+	if err != nil {
+		return err
+	}
 	v := ch.session.leadership.view(info.Number)
 	if v == nil {
-		return errorf(fsm.NotFound, "NOT_FOUND - no queue '%s' in vhost '%s'", queue, ch.session.Vhost.Name)
+		return ch.session.noQueue(want.Queue)
 	}
-	c := &consumer{tag: tag, channel: ch, view: v, autoAck: autoAck, exclusive: exclusive}
+	c := &consumer{tag: tag, channel: ch, view: v, autoAck: want.AutoAck, exclusive: want.Exclusive, priority: want.Priority,
+		arguments: bytes.Clone(want.Arguments), timeout: v.ackTimeout(want.Timeout)}
 	ch.mu.Lock()
-	switch {
-	case ch.closed:
-		err = errorf(fsm.CommandInvalid, "CHANNEL_ERROR - channel %d is closed", ch.ID)
-	case ch.consumers[tag] != nil:
-		err = errorf(fsm.NotAllowed, "NOT_ALLOWED - attempt to reuse consumer tag '%s'", tag)
-	case len(ch.consumers) >= maxConsumers:
-		err = errorf(Overloaded, "OVERLOADED - a channel holds at most %d consumers", maxConsumers)
-	default:
+	if err = ch.admit(tag); err == nil {
 		c.prefetch = ch.prefetch
 		ch.consumers[tag] = c
+		if c.timeout > 0 && (ch.shortest == 0 || c.timeout < ch.shortest) {
+			ch.shortest = c.timeout
+		}
 	}
 	ch.mu.Unlock()
 	if err != nil {
@@ -125,133 +169,61 @@ func (ch *Channel) Consume(ctx context.Context, queue, tag string, autoAck, excl
 	gone := ch.closed
 	ch.mu.Unlock()
 	if gone { // closed while it joined: nobody else would take it out
-		v.leave(c)
+		ch.session.leave(c)
+	}
+	return nil
+}
+
+// admit refuses a consumer that the channel cannot have. The caller holds mu.
+func (ch *Channel) admit(tag string) error {
+	switch {
+	case ch.closed:
+		return errorf(fsm.CommandInvalid, "CHANNEL_ERROR - channel %d is closed", ch.ID)
+	case ch.consumers[tag] != nil || ch.replies.address != "" && ch.replies.tag == tag:
+		return errorf(fsm.NotAllowed, "NOT_ALLOWED - attempt to reuse consumer tag '%s'", tag)
+	case len(ch.consumers) >= maxConsumers:
+		return errorf(fsm.NotAllowed, "NOT_ALLOWED - reached maximum (%d) of consumers per channel", maxConsumers)
 	}
 	return nil
 }
 
 // Cancel ends a consumer; its unacknowledged deliveries stay with the channel. Nothing is delivered to it afterwards.
-// An unknown tag is no error.
-func (ch *Channel) Cancel(tag string) {
+// When it was the last one of an auto-delete queue, Cancel waits until the queue is gone. An unknown tag is no error.
+func (ch *Channel) Cancel(ctx context.Context, tag string) error {
 	ch.mu.Lock()
 	c := ch.consumers[tag]
 	delete(ch.consumers, tag)
 	if c != nil {
 		c.cancelled = true
+	} else if ch.replies.tag == tag {
+		ch.endReplies()
 	}
 	ch.mu.Unlock()
-	if c != nil {
-		c.view.leave(c)
+	if c == nil {
+		return nil
 	}
+	return ch.session.leadership.system.waitFor(ctx, c.view.leave(c))
 }
 
 // cancelled takes a consumer out whose queue is gone and tells the client.
 func (ch *Channel) cancelled(c *consumer) {
-	ch.mu.Lock()
-	known := ch.consumers[c.tag] == c && !ch.closed
-	delete(ch.consumers, c.tag)
-	c.cancelled = true
-	ch.mu.Unlock()
+	known := ch.drop(c)
 	ch.session.leadership.broker.stats.consumers.Add(-1)
 	if known {
-		ch.session.receiver.Cancelled(ch.ID, c.tag)
+		ch.session.receiver.Cancelled(Cancellation{Channel: ch.ID, ConsumerTag: c.tag, Cause: QueueGone})
 	}
 }
 
-// takeUnacked removes the deliveries in the ranges from the channel, by view.
-func (ch *Channel) takeUnacked(ranges []Range) ([]taken, error) {
+// drop ends a consumer for the channel, and reports whether the client did not know that yet.
+func (ch *Channel) drop(c *consumer) bool {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	var out []taken
-	parts := map[*view]int{} // index in out
-	take := func(e entry) {
-		if e.consumer != nil {
-			e.consumer.unacked--
-		}
-		i, known := parts[e.view]
-		if !known {
-			i = len(out)
-			parts[e.view] = i
-			out = append(out, taken{view: e.view})
-		}
-		out[i].sequences = append(out[i].sequences, e.sequence)
-		out[i].entries = append(out[i].entries, e)
+	known := ch.consumers[c.tag] == c && !ch.closed
+	if ch.consumers[c.tag] == c {
+		delete(ch.consumers, c.tag)
 	}
-	for _, r := range ranges {
-		if r.To < r.From || r.To > ch.lastTag || ch.unacked.take(r.From, r.To, take) == 0 {
-			return out, errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - unknown delivery tag %d", r.To)
-		}
-	}
-	return out, nil
-}
-
-// taken are the deliveries of one view that leave a channel.
-type taken struct {
-	view      *view
-	sequences []uint64
-	entries   []entry
-}
-
-// restore puts deliveries back that were taken for a transaction which failed. When the channel was closed meanwhile,
-// they return to their queues, behind the transaction: it may still be applied.
-func (ch *Channel) restore(parts []taken) {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	if ch.closed {
-		for _, t := range parts {
-			t.view.settle(ch.session.lane, fsm.Return, t.sequences, nil)
-		}
-		return
-	}
-	var entries []entry
-	for _, t := range parts {
-		for _, e := range t.entries {
-			if e.consumer != nil {
-				e.consumer.unacked++
-			}
-		}
-		entries = append(entries, t.entries...)
-	}
-	ch.unacked.putBack(entries)
-}
-
-// Settle acknowledges, rejects or returns deliveries. done is told once when all of it is applied, with the first
-// failure if there is one; tags that are not outstanding are a precondition failure, and what else was named is
-// settled all the same.
-func (ch *Channel) Settle(kind fsm.SettleKind, ranges []Range, token uint64, done Completer) {
-	parts, err := ch.takeUnacked(ranges)
-	stats := &ch.session.leadership.broker.stats
-	outcome := fsm.Result{}
-	if err != nil {
-		outcome = fsm.Result{Code: AsError(err).Code, Message: err.Error()}
-	}
-	if len(parts) == 0 {
-		done.Complete(token, outcome)
-		return
-	}
-	var mu sync.Mutex
-	left := len(parts)
-	for _, t := range parts {
-		n := uint64(len(t.sequences))
-		if kind == fsm.Acknowledge {
-			stats.acks.Add(n)
-		} else {
-			stats.nacks.Add(n)
-		}
-		t.view.settle(ch.session.lane, kind, t.sequences, func(r fsm.Result) {
-			mu.Lock()
-			if r.Code != fsm.OK && outcome.Code == fsm.OK {
-				outcome = r
-			}
-			left--
-			last := left == 0
-			mu.Unlock()
-			if last {
-				done.Complete(token, outcome)
-			}
-		})
-		t.view.wake() // credit is free again
-	}
+	c.cancelled = true
+	return known
 }
 
 // Get takes the first ready message of a queue; found is false when there is none. answer, if found, is called with
@@ -264,7 +236,10 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 	}
 	v := s.leadership.view(info.Number)
 	if v == nil {
-		return false, errorf(fsm.NotFound, "NOT_FOUND - no queue '%s' in vhost '%s'", queue, s.Vhost.Name)
+		return false, s.noQueue(queue)
+	}
+	if v.single && v.quorum {
+		return false, errorf(fsm.ResourceLocked, "RESOURCE_LOCKED - cannot obtain access to locked queue '%s' in vhost '%s'. basic.get operations are not supported by quorum queues with single active consumer", queue, s.Vhost.Name)
 	}
 	if err := s.leadership.verify(ctx); err != nil {
 		return false, err
@@ -287,15 +262,15 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 					ready = now.Messages - min(now.Messages, uint64(v.held.n))
 				}
 				s.leadership.broker.stats.deliveries.Add(1)
-				answer(&Delivery{Channel: ch.ID, Tag: ch.lastTag, Queue: v.queue.Name, Redelivered: m.Redelivered, Message: &m}, ready)
+				answer(&Delivery{Channel: ch.ID, Tag: ch.lastTag, Queue: v.queue.Name, Quorum: v.quorum, Redelivered: m.Redelivered, Message: &m}, ready)
 			}
 			ch.mu.Unlock()
 			v.mu.Unlock()
 			switch {
 			case !ok:
-				v.settle(s.lane, fsm.Return, []uint64{m.Sequence}, nil)
+				s.lane.submitSettle(v, fsm.Return, m.Sequence)
 			case autoAck:
-				v.settle(s.lane, fsm.Acknowledge, []uint64{m.Sequence}, nil)
+				s.lane.submitSettle(v, fsm.Acknowledge, m.Sequence)
 			}
 			return ok, nil
 		}
@@ -325,17 +300,24 @@ func (ch *Channel) Close() {
 	ch.closed = true
 	consumers := ch.consumers
 	ch.consumers = map[string]*consumer{} // who joins just now finds the channel closed and leaves by itself
-	held := map[*view][]uint64{}
+	ch.endReplies()
+	var back takings
 	for e := range ch.unacked.all {
-		held[e.view] = append(held[e.view], e.sequence)
+		back.add(e)
 	}
-	ch.unacked = outstanding{}
+	for h := range ch.held { // of a transaction that was not committed
+		h.owner = nil
+		for e := range h.all {
+			back.add(e)
+		}
+	}
+	ch.unacked, ch.held = outstanding{}, nil
 	ch.mu.Unlock()
 	for _, c := range consumers {
-		c.view.leave(c)
+		ch.session.leave(c)
 	}
-	for v, sequences := range held {
-		v.settle(ch.session.lane, fsm.Return, sequences, nil)
+	for _, t := range back.list {
+		ch.session.lane.submitSettle(t.view, fsm.Return, t.sequences()...)
 	}
 	ch.session.forget(ch)
 }

@@ -2,7 +2,7 @@ package broker
 
 import (
 	"context"
-	"slices"
+	"time"
 
 	"github.com/warrenmq/warren/fsm"
 )
@@ -14,6 +14,9 @@ type consumer struct {
 	view      *view
 	autoAck   bool
 	exclusive bool
+	priority  int64
+	timeout   time.Duration // within which its deliveries must be settled; 0: none
+	arguments []byte
 	prefetch  uint32 // 0: no bound
 	unacked   uint32 // guarded by the channel's mu
 	cancelled bool   // guarded by the channel's mu
@@ -30,7 +33,14 @@ func (c *consumer) ready() bool {
 	if c.autoAck {
 		return true
 	}
-	return (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.unacked.n) < ch.limit)
+	return (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.unacked.n+ch.heldCount) < ch.limit)
+}
+
+// idle reports whether the consumer holds nothing.
+func (c *consumer) idle() bool {
+	c.channel.mu.Lock()
+	defer c.channel.mu.Unlock()
+	return c.unacked == 0
 }
 
 // join makes a consumer of the queue. It waits for the commands that must come first: the queue's first consumer is
@@ -51,7 +61,7 @@ func (v *view) join(ctx context.Context, c *consumer, started func()) error {
 		v.mu.Unlock()
 		return v.notFound()
 	}
-	if v.exclusive != nil || c.exclusive && len(v.consumers)+v.joining > 0 {
+	if v.exclusive != nil || c.exclusive && (v.single || v.turns.n+v.joining > 0) {
 		v.mu.Unlock()
 		return errorf(fsm.AccessRefused, "ACCESS_REFUSED - queue '%s' in vhost '%s' in exclusive use", v.queue.Name, v.queue.Vhost)
 	}
@@ -78,7 +88,7 @@ func (v *view) join(ctx context.Context, c *consumer, started func()) error {
 		v.mu.Unlock()
 		return err
 	}
-	v.consumers = append(v.consumers, c)
+	v.turns.add(c)
 	started()
 	if !v.running {
 		v.running = true
@@ -90,31 +100,36 @@ func (v *view) join(ctx context.Context, c *consumer, started func()) error {
 	return nil
 }
 
-// leave ends a consumer's deliveries; what it holds stays held.
-func (v *view) leave(c *consumer) {
+// leave ends a consumer's deliveries; what it holds stays held. When an auto-delete queue goes with it, it returns the
+// position of the system lane to wait for, else 0.
+func (v *view) leave(c *consumer) (gone uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	i := slices.Index(v.consumers, c)
-	if i < 0 {
-		return
+	if !v.turns.remove(c) {
+		return 0
 	}
-	v.consumers = slices.Delete(v.consumers, i, i+1)
-	if v.turn > i {
-		v.turn--
+	if v.active == c {
+		v.active = nil
+		v.wake() // another one's turn
 	}
 	v.leadership.broker.stats.consumers.Add(-1)
-	v.left(c)
+	if v.left(c) && v.queue.AutoDelete {
+		gone = v.leadership.system.position()
+	}
+	return gone
 }
 
-// left follows up on a consumer that went or did not come. The caller holds mu.
-func (v *view) left(c *consumer) {
+// left follows up on a consumer that went or did not come, and reports whether it was the last. The caller holds mu.
+func (v *view) left(c *consumer) bool {
 	if v.exclusive == c {
 		v.exclusive = nil
 	}
-	if v.present && !v.closed && len(v.consumers)+v.joining == 0 {
+	last := v.present && !v.closed && v.turns.n+v.joining == 0
+	if last {
 		v.present = false
 		v.announce(false)
 	}
+	return last
 }
 
 // announce tells the state about the first and the last consumer; the system lane keeps the order. The caller holds mu.

@@ -30,18 +30,19 @@ type flow struct {
 
 	mu      sync.Mutex
 	reason  string        // guarded by mu
+	short   string        // of what, in RabbitMQ's words; guarded by mu
 	changed chan struct{} // closed and replaced when reason changes; guarded by mu
 }
 
 func newFlow() *flow { return &flow{changed: make(chan struct{})} }
 
-func (f *flow) set(reason string) (changed bool) {
+func (f *flow) set(reason, short string) (changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.reason == reason {
+	if f.reason == reason && f.short == short {
 		return false
 	}
-	f.reason = reason
+	f.reason, f.short = reason, short
 	f.blocked.Store(reason != "")
 	close(f.changed)
 	f.changed = make(chan struct{})
@@ -76,7 +77,15 @@ func (f *flow) wait(ctx context.Context, ended <-chan struct{}) error {
 // changes.
 func (b *Broker) Flow() (reason string, changed <-chan struct{}) { return b.flow.state() }
 
-// Blocked reports whether publishes are held up on this node.
+// ShortOf returns of what this node is short while it holds publishes up, as AMQP clients are told: "low on memory",
+// "low on disk", "low on memory & disk"; "" when it does not hold them up.
+func (b *Broker) ShortOf() string {
+	b.flow.mu.Lock()
+	defer b.flow.mu.Unlock()
+	return b.flow.short
+}
+
+// Blocked reports whether publishes are held up now: Session.Publish would wait. It costs nothing.
 func (b *Broker) Blocked() bool { return b.flow.blocked.Load() }
 
 // watchWatermarks blocks and unblocks publishes until the context ends.
@@ -89,8 +98,8 @@ func (b *Broker) watchWatermarks(ctx context.Context) {
 	defer tick.Stop()
 	var relieved time.Time
 	for {
-		reason, memory := w.above()
-		if b.flow.set(reason) {
+		reason, short, memory := w.above()
+		if b.flow.set(reason, short) {
 			if reason != "" {
 				b.log.Warn("publishes are held up; consuming goes on", "reason", reason)
 			} else {
@@ -106,21 +115,26 @@ func (b *Broker) watchWatermarks(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			b.flow.set("")
+			b.flow.set("", "")
 			return
 		}
 	}
 }
 
-// above says which watermark the node is above, "" for none, and whether it is the memory's.
-func (w *Watermarks) above() (reason string, memory bool) {
+// above says which watermark the node is above, "" for none, and whether the memory's is among them.
+func (w *Watermarks) above() (reason, short string, memory bool) {
+	if w.MemoryUsed != nil && w.MaxMemory > 0 && w.MemoryUsed() > w.MaxMemory {
+		reason = fmt.Sprintf("the node uses more than %d MiB of memory; consume messages or give it more", w.MaxMemory>>20)
+		short, memory = "low on memory", true
+	}
 	if w.DiskFree != nil && w.MinDiskFree > 0 {
 		if free, err := w.DiskFree(); err == nil && free < w.MinDiskFree {
-			return fmt.Sprintf("the disk has less than %d MiB free; free some or add to it", w.MinDiskFree>>20), false
+			reason = fmt.Sprintf("the disk has less than %d MiB free; free some or add to it", w.MinDiskFree>>20)
+			short = "low on disk"
+			if memory {
+				short = "low on memory & disk"
+			}
 		}
 	}
-	if w.MemoryUsed != nil && w.MaxMemory > 0 && w.MemoryUsed() > w.MaxMemory {
-		return fmt.Sprintf("the node uses more than %d MiB of memory; consume messages or give it more", w.MaxMemory>>20), true
-	}
-	return "", false
+	return reason, short, memory
 }

@@ -18,6 +18,7 @@ type lane struct {
 	waiting  int           // commands submitted and not finished
 	finished uint64        // commands finished
 	sent     uint64        // commands submitted
+	open     *settling     // the settle command that others may join: the last one submitted, until it is cut
 	watched  int           // callers waiting on changed
 	changed  chan struct{} // closed and replaced by wake
 }
@@ -60,6 +61,9 @@ func (l *lane) submit(ctx context.Context, wait bool, subs ...submission) error 
 		subs[0].since = time.Now()
 	}
 	for i := range subs {
+		if s := &subs[i]; s.settling != nil {
+			s.size, l.open = s.settling.size(), s.settling
+		}
 		l.bytes += subs[i].size
 	}
 	l.queue = append(l.queue, subs...)
@@ -73,12 +77,21 @@ func (l *lane) submit(ctx context.Context, wait bool, subs ...submission) error 
 	return nil
 }
 
-// settle waits until everything submitted so far has been finished.
-func (l *lane) settle(ctx context.Context) error {
+// position says how many commands were submitted so far, for waitFor.
+func (l *lane) position() uint64 {
+	l.proposer.mu.Lock()
+	defer l.proposer.mu.Unlock()
+	return l.sent
+}
+
+// wait waits until everything submitted so far has been finished.
+func (l *lane) wait(ctx context.Context) error { return l.waitFor(ctx, l.position()) }
+
+// waitFor waits until what was submitted up to a position has been finished.
+func (l *lane) waitFor(ctx context.Context, target uint64) error {
 	p := l.proposer
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	target := l.sent
 	for l.finished < target && ctx.Err() == nil {
 		l.watched++
 		changed := l.changed

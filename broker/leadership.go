@@ -18,6 +18,7 @@ import (
 type leadership struct {
 	broker   *Broker
 	term     uint64
+	began    time.Time
 	proposer *proposer
 	system   *lane // commands of the broker itself
 	ready    atomic.Bool
@@ -32,6 +33,8 @@ type leadership struct {
 	views    map[uint64]*view    // by queue number; guarded by mu
 	sessions map[uint64]*Session // by number; guarded by mu
 	last     uint64              // session number; guarded by mu
+
+	replies replies
 }
 
 // lastNumbers remembers the last batch number of a term, for a leadership that starts again within it, and the last
@@ -57,7 +60,7 @@ func (n *lastNumbers) set(term, batch, session uint64) {
 }
 
 func newLeadership(b *Broker, term uint64) *leadership {
-	l := &leadership{broker: b, term: term, failed: make(chan struct{}), views: map[uint64]*view{}, sessions: map[uint64]*Session{}}
+	l := &leadership{broker: b, term: term, began: time.Now(), failed: make(chan struct{}), views: map[uint64]*view{}, sessions: map[uint64]*Session{}}
 	l.context, l.cancel = context.WithCancel(context.Background())
 	batch, session := b.lastNumbers.get(term)
 	l.last = session
@@ -208,7 +211,7 @@ func (l *leadership) close() {
 	l.proposer.mu.Unlock()
 	l.broker.lastNumbers.set(l.term, number, session)
 	for _, s := range sessions {
-		s.end()
+		s.end("")
 	}
 	for _, v := range views {
 		v.close(false)

@@ -4,20 +4,21 @@ import "time"
 
 // Bounds of what clients can make grow.
 const (
-	maxEntryBytes     = 256 << 10 // of a log entry; a larger single command goes alone
-	maxEntryCommands  = 8192
-	maxEntriesFlying  = 3       // entries handed to Raft whose results have not been handed out yet
-	maxLaneBytes      = 4 << 20 // a session's commands that are not applied yet; then its socket is not read
-	maxLaneCommands   = 32_768
-	laneTurnBytes     = 32 << 10 // what one session may put into an entry before the next one's turn
-	maxSessions       = 65_536
-	maxChannels       = 2047 // of a session
-	maxConsumers      = 65_536
-	maxChannelWaiting = 1024 // requests of a channel that wait for an earlier one
-	readAheadCount    = 256  // messages a view reads at once
-	readAheadBytes    = 1 << 20
-	markStep          = 8192 // sequence numbers that a view reserves at once (rule 11)
-	dropStep          = 1000 // objects that one command of a leadership's start deletes
+	maxEntryBytes      = 256 << 10 // of a log entry; a larger single command goes alone
+	maxEntryCommands   = 8192
+	maxEntriesFlying   = 3       // entries handed to Raft whose results have not been handed out yet
+	maxLaneBytes       = 4 << 20 // a session's commands that are not applied yet; then its socket is not read
+	maxLaneCommands    = 32_768
+	laneTurnBytes      = 32 << 10 // what one session may put into an entry before the next one's turn
+	maxSessions        = 65_536
+	maxChannels        = 2047 // of a session
+	maxConsumers       = 65_536
+	maxExchangesCached = 256 // of a session
+	readAheadCount     = 256 // messages a view reads at once
+	readAheadBytes     = 1 << 20
+	markStep           = 8192 // sequence numbers that a view reserves at once (rule 11)
+	maxAckTimeout      = 365 * 24 * time.Hour
+	dropStep           = 1000 // objects that one command of a leadership's start deletes
 
 	leaseRetry     = 5 * time.Millisecond
 	bootsRetry     = 10 * time.Millisecond

@@ -1,9 +1,7 @@
 package broker
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/warrenmq/warren/fsm"
@@ -69,75 +67,4 @@ func (s *Session) Bindings(ctx context.Context, filter string) ([]fsm.BindingInf
 	return slices.DeleteFunc(list, func(b fsm.BindingInfo) bool {
 		return !contains(b.Source, filter) && !contains(b.Destination, filter) && !contains(b.Key, filter)
 	}), nil
-}
-
-// ConsumerRow describes a consumer.
-type ConsumerRow struct {
-	Queue, Tag         string
-	Session            string
-	Channel            uint32
-	AutoAck, Exclusive bool
-	Prefetch, Unacked  uint32
-}
-
-// Consumers lists the consumers of the session's vhost by queue and tag.
-func (s *Session) Consumers(filter string) []ConsumerRow {
-	var rows []ConsumerRow
-	for _, other := range s.leadership.snapshot() {
-		if other.Vhost.Number != s.Vhost.Number {
-			continue
-		}
-		other.mu.Lock()
-		for _, ch := range other.channels {
-			ch.mu.Lock()
-			for _, c := range ch.consumers {
-				if contains(c.tag, filter) || contains(c.view.queue.Name, filter) {
-					rows = append(rows, ConsumerRow{Queue: c.view.queue.Name, Tag: c.tag, Session: other.Name(), Channel: ch.ID,
-						AutoAck: c.autoAck, Exclusive: c.exclusive, Prefetch: c.prefetch, Unacked: c.unacked})
-				}
-			}
-			ch.mu.Unlock()
-		}
-		other.mu.Unlock()
-	}
-	slices.SortFunc(rows, func(a, b ConsumerRow) int {
-		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Tag, b.Tag), cmp.Compare(a.Session, b.Session))
-	})
-	return rows
-}
-
-// ConnectionRow describes a connection.
-type ConnectionRow struct {
-	Name, Vhost string
-	Client      Client
-	Channels    int
-	Connected   int64 // Unix ms
-}
-
-// Connections lists the connections of all vhosts.
-func (s *Session) Connections(filter string) []ConnectionRow {
-	var rows []ConnectionRow
-	for _, other := range s.leadership.snapshot() {
-		if !contains(other.Client.Name, filter) && !contains(other.Client.Peer, filter) {
-			continue
-		}
-		other.mu.Lock()
-		rows = append(rows, ConnectionRow{Name: other.Name(), Vhost: other.Vhost.Name, Client: other.Client, Channels: len(other.channels), Connected: other.Connected.UnixMilli()})
-		other.mu.Unlock()
-	}
-	return rows
-}
-
-// Name identifies the connection among all of this cluster's.
-func (s *Session) Name() string { return fmt.Sprintf("%d-%d", s.ID.Term, s.ID.Number) }
-
-// snapshot returns the sessions by number.
-func (l *leadership) snapshot() []*Session {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list := make([]*Session, 0, len(l.sessions))
-	for _, n := range sortedKeys(l.sessions) {
-		list = append(list, l.sessions[n])
-	}
-	return list
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // outstanding is what a channel has delivered and not settled, in the order of the tags. Adding a delivery and taking
@@ -26,6 +27,7 @@ type unacked struct {
 	view     *view
 	consumer *consumer // nil for a get
 	sequence uint64
+	since    time.Duration // the leadership's age at the delivery; 0 unless the consumer has a timeout
 }
 
 // outstandingSlack is how many taken entries are kept besides as many as there are others.
@@ -61,6 +63,12 @@ func (o *outstanding) take(from, to uint64, found func(entry)) (n int) {
 	return n
 }
 
+// has reports whether a tag is there.
+func (o *outstanding) has(tag uint64) bool {
+	i, found := slices.BinarySearchFunc(o.list, tag, func(e entry, tag uint64) int { return cmp.Compare(e.tag, tag) })
+	return found && !o.list[i].taken()
+}
+
 // compact lets go of taken entries once they are most of the list.
 func (o *outstanding) compact() {
 	if len(o.list) <= 2*o.n+outstandingSlack {
@@ -81,9 +89,15 @@ func (o *outstanding) putBack(entries []entry) {
 
 // all yields every delivery in the order of the tags.
 func (o *outstanding) all(yield func(entry) bool) {
-	for _, e := range o.list {
-		if !e.taken() && !yield(e) {
+	for i := 0; i < len(o.list); {
+		e := o.list[i]
+		if e.taken() {
+			i += int(e.sequence)
+			continue
+		}
+		if !yield(e) {
 			return
 		}
+		i++
 	}
 }

@@ -25,13 +25,14 @@ func (f CompleterFunc) Complete(_ uint64, r fsm.Result) { f(r) }
 // submission is one command on its way into an entry. Exactly one of publish (when command and prepare are nil),
 // command and prepare names it; prepare is called when the batch is cut.
 type submission struct {
-	publish fsm.Publish
-	command fsm.Command
-	prepare func() fsm.Command
-	size    int
-	done    Completer
-	token   uint64
-	since   time.Time // submitted; set on the first of each call of submit
+	publish  fsm.Publish
+	command  fsm.Command
+	prepare  func() fsm.Command
+	settling *settling // others may join it as long as the lane's open is this one; size is set when it is cut
+	size     int
+	done     Completer
+	token    uint64
+	since    time.Time // submitted; set on the first of each call of submit
 }
 
 // waiter is who waits for a command of a flight.
@@ -107,6 +108,9 @@ func (p *proposer) cut(into []submission, f *flight) []submission {
 		turn := 0
 		for l.head < len(l.queue) && turn < laneTurnBytes && len(into) < maxEntryCommands {
 			s := &l.queue[l.head]
+			if s.settling != nil {
+				s.size = s.settling.size()
+			}
 			if bytes > 0 && bytes+s.size > maxEntryBytes {
 				return into
 			}
@@ -114,6 +118,9 @@ func (p *proposer) cut(into []submission, f *flight) []submission {
 			f.waiters = append(f.waiters, waiter{lane: l, done: s.done, token: s.token, size: s.size, publish: s.command == nil && s.prepare == nil})
 			bytes += s.size
 			turn += s.size
+			if l.open != nil && l.open == s.settling {
+				l.open = nil
+			}
 			*s = submission{}
 			l.head++
 		}
@@ -265,7 +272,7 @@ func (p *proposer) close() {
 		for _, s := range l.queue[l.head:] {
 			unwritten.waiters = append(unwritten.waiters, waiter{lane: l, done: s.done, token: s.token, size: s.size})
 		}
-		l.queue, l.head = nil, 0
+		l.queue, l.head, l.open = nil, 0, nil
 	}
 	p.active = nil
 	p.ready.Broadcast()

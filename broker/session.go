@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warrenmq/warren/fsm"
@@ -14,10 +15,17 @@ import (
 
 // Client says who a session is for.
 type Client struct {
-	Name     string // as the client calls itself
-	Peer     string // its address
-	User     string
-	Protocol string
+	Name      string // as the client calls itself
+	Peer      string // its address, HOST:PORT
+	Local     string // the address at which it came in
+	User      string
+	Protocol  string
+	Mechanism string // of its login
+
+	Properties []byte // what AMQP clients tell of themselves: a field table without its length prefix
+	ChannelMax uint16 // what was agreed on; 0 where the protocol has none of it
+	FrameMax   uint32
+	Heartbeat  time.Duration
 }
 
 // Session is one client connection on the serving leader. It ends with the leadership that accepted it. Safe for
@@ -31,12 +39,16 @@ type Session struct {
 	leadership *leadership
 	receiver   Receiver
 	lane       *lane
-	ended      chan struct{} // closed when the leadership is over or Close was called
+	ended      chan struct{} // closed when the leadership is over, Close was called or somebody else ended the session
+	holding    atomic.Int32  // publishes that wait for a watermark
+	exchanges  exchangeCache
 
 	mu       sync.Mutex
 	closed   bool                // guarded by mu
+	reason   string              // why somebody else ended the session; guarded by mu
 	channels map[uint32]*Channel // guarded by mu
 	owns     bool                // has exclusive queues or uploads; guarded by mu
+	departed uint64              // the system lane's position behind the last auto-delete queue that went with a consumer; guarded by mu
 }
 
 // Open starts a session in a vhost. It fails with NotLeader or NoLeader when this node does not serve.
@@ -45,16 +57,16 @@ func (b *Broker) Open(client Client, vhost string, r Receiver) (*Session, error)
 	if l == nil {
 		return nil, b.refusal()
 	}
-	info, ok := b.machine.Vhost(vhost)
-	if !ok {
-		return nil, errorf(fsm.NotAllowed, "NOT_ALLOWED - vhost '%s' not found", vhost)
-	}
-	s := &Session{Client: client, Vhost: info, Connected: time.Now(), leadership: l, receiver: r,
+	s := &Session{Client: client, Connected: time.Now(), leadership: l, receiver: r,
 		lane: l.proposer.newLane(), ended: make(chan struct{}), channels: map[uint32]*Channel{}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, b.refusal()
+	}
+	var ok bool
+	if s.Vhost, ok = b.machine.Vhost(vhost); !ok { // under mu: whoever deletes it ends the sessions that are there
+		return nil, errorf(fsm.NotAllowed, "NOT_ALLOWED - vhost %s not found", vhost)
 	}
 	if len(l.sessions) >= maxSessions {
 		return nil, errorf(Overloaded, "OVERLOADED - this node serves at most %d connections", maxSessions)
@@ -67,14 +79,23 @@ func (b *Broker) Open(client Client, vhost string, r Receiver) (*Session, error)
 	return s, nil
 }
 
-// Ended is closed when the session is over: its leadership ended, or Close was called.
+// Ended is closed when the session is over: its leadership ended, an operator ended it, its vhost was deleted, or
+// Close was called. Its front end then closes the connection and calls Close.
 func (s *Session) Ended() <-chan struct{} { return s.ended }
 
-func (s *Session) end() {
+// Reason says, once Ended is closed, why somebody else ended the session: what the operator gave, or that the vhost
+// was deleted. It is "" when the leadership is over or Close was called.
+func (s *Session) Reason() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reason
+}
+
+func (s *Session) end(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.closed = true
+		s.closed, s.reason = true, reason
 		close(s.ended)
 	}
 }
@@ -82,9 +103,9 @@ func (s *Session) end() {
 // Close ends the session: its channels close, what they hold returns, and its exclusive queues and uploads go.
 func (s *Session) Close() {
 	s.mu.Lock()
-	channels := slices.Collect(maps.Values(s.channels))
 	owns := s.owns
 	s.mu.Unlock()
+	channels := s.list()
 	for _, ch := range channels {
 		ch.Close()
 	}
@@ -92,7 +113,7 @@ func (s *Session) Close() {
 		c := fsm.ClientGone{Session: s.ID}
 		_ = s.lane.submit(context.Background(), false, submission{command: c, size: fsm.Size(c)}) // fails only when the term is over: then the next one does it
 	}
-	s.end()
+	s.end("")
 	l := s.leadership
 	l.mu.Lock()
 	if l.sessions[s.ID.Number] == s {
@@ -131,10 +152,7 @@ func (s *Session) forget(ch *Channel) {
 
 // Drained tells the broker that the receiver is writable again.
 func (s *Session) Drained() {
-	s.mu.Lock()
-	channels := slices.Collect(maps.Values(s.channels))
-	s.mu.Unlock()
-	for _, ch := range channels {
+	for _, ch := range s.list() {
 		ch.mu.Lock()
 		for _, c := range ch.consumers {
 			c.view.wake()
@@ -143,8 +161,33 @@ func (s *Session) Drained() {
 	}
 }
 
-// Settled waits until everything the session has submitted so far is applied.
-func (s *Session) Settled(ctx context.Context) error { return s.lane.settle(ctx) }
+// list returns the session's channels.
+func (s *Session) list() []*Channel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.channels))
+}
+
+// leave takes a consumer out of its queue; Settled waits for an auto-delete queue that goes with it.
+func (s *Session) leave(c *consumer) {
+	if gone := c.view.leave(c); gone > 0 {
+		s.mu.Lock()
+		s.departed = max(s.departed, gone)
+		s.mu.Unlock()
+	}
+}
+
+// Settled waits until everything that the session has submitted so far is applied, and all that went with channels
+// and consumers of it is gone. It may be called after Close.
+func (s *Session) Settled(ctx context.Context) error {
+	if err := s.lane.wait(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	departed := s.departed
+	s.mu.Unlock()
+	return s.leadership.system.waitFor(ctx, departed)
+}
 
 // verify makes sure that this node still leads and that the state holds all that any client has been told (rule 10).
 func (l *leadership) verify(ctx context.Context) error {
@@ -160,12 +203,16 @@ func (l *leadership) verify(ctx context.Context) error {
 func (s *Session) queue(name string) (fsm.QueueInfo, error) {
 	q, ok := s.leadership.broker.machine.Queue(s.Vhost.Number, name)
 	if !ok {
-		return q, errorf(fsm.NotFound, "NOT_FOUND - no queue '%s' in vhost '%s'", name, s.Vhost.Name)
+		return q, s.noQueue(name)
 	}
 	if q.Exclusive && q.Owner != s.ID {
-		return q, errorf(fsm.ResourceLocked, "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '%s' in vhost '%s'", name, s.Vhost.Name)
+		return q, errorf(fsm.ResourceLocked, "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '%s' in vhost '%s'. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.", name, s.Vhost.Name)
 	}
 	return q, nil
+}
+
+func (s *Session) noQueue(name string) error {
+	return errorf(fsm.NotFound, "NOT_FOUND - no queue '%s' in vhost '%s'", name, s.Vhost.Name)
 }
 
 // Publication is one publish of a session.
@@ -179,26 +226,56 @@ type Publication struct {
 }
 
 // Publish submits messages, in order; done hears of each. It blocks while the session has too much in flight. The
-// slices must not change until done was called.
+// slices must not change until done was called. A message for a reply consumer (exchange "", its address as the key)
+// goes straight to that, and done hears of it before Publish returns, on the caller's goroutine: routed to 1, or to 0
+// when nobody is there. After an error nothing was submitted and done hears of nothing.
 func (s *Session) Publish(ctx context.Context, messages []Publication, done Completer) error {
-	if err := s.leadership.broker.flow.wait(ctx, s.ended); err != nil {
+	if err := s.waitForFlow(ctx); err != nil {
 		return err
 	}
 	subs := make([]submission, len(messages))
+	n := 0
 	for i := range messages {
-		m, sub := &messages[i], &subs[i]
+		m := &messages[i]
+		if m.isReply() {
+			continue
+		}
+		sub := &subs[n]
+		n++
 		sub.publish = fsm.Publish{Vhost: s.Vhost.Number, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties,
 			Body: m.Body, Upload: m.Upload, Session: s.ID, Producer: m.Producer, Sequence: m.Sequence}
 		sub.size = fsm.Size(&sub.publish)
 		sub.done, sub.token = done, m.Token
 	}
 	s.leadership.broker.stats.publishes.Add(uint64(len(messages)))
-	return s.lane.submit(ctx, true, subs...)
+	if err := s.lane.submit(ctx, true, subs[:n]...); err != nil {
+		return err
+	}
+	if n == len(messages) {
+		return nil
+	}
+	for i := range messages {
+		if m := &messages[i]; m.isReply() {
+			done.Complete(m.Token, fsm.Result{Routed: s.leadership.reply(m)})
+		}
+	}
+	return nil
+}
+
+// waitForFlow waits while publishes are held up.
+func (s *Session) waitForFlow(ctx context.Context) error {
+	flow := s.leadership.broker.flow
+	if !flow.blocked.Load() {
+		return nil
+	}
+	s.holding.Add(1)
+	defer s.holding.Add(-1)
+	return flow.wait(ctx, s.ended)
 }
 
 // BodyPart submits a piece of a large body; done hears of it.
 func (s *Session) BodyPart(ctx context.Context, upload, offset, total uint64, bytes []byte, token uint64, done Completer) error {
-	if err := s.leadership.broker.flow.wait(ctx, s.ended); err != nil {
+	if err := s.waitForFlow(ctx); err != nil {
 		return err
 	}
 	s.own()
@@ -210,73 +287,6 @@ func (s *Session) own() {
 	s.mu.Lock()
 	s.owns = true
 	s.mu.Unlock()
-}
-
-// Operation is one of a transaction: a publish, or the end of deliveries.
-type Operation struct {
-	Publication
-	Settle bool
-	Kind   fsm.SettleKind
-	Ranges []Range
-}
-
-// Commit applies operations at one index, all or none (rule 8). The result has a part for each operation.
-func (ch *Channel) Commit(ctx context.Context, operations []Operation) (fsm.Result, error) {
-	s := ch.session
-	if slices.ContainsFunc(operations, func(o Operation) bool { return !o.Settle }) {
-		if err := s.leadership.broker.flow.wait(ctx, s.ended); err != nil {
-			return fsm.Result{}, err
-		}
-	}
-	t := &fsm.Transaction{}
-	var settled []taken
-	var kinds []fsm.SettleKind
-	first := make([]int, len(operations)) // of the command of each operation
-	for i := range operations {
-		o := &operations[i]
-		first[i] = len(t.Operations)
-		if !o.Settle {
-			t.Operations = append(t.Operations, &fsm.Publish{Vhost: s.Vhost.Number, Exchange: o.Exchange, RoutingKey: o.RoutingKey,
-				Properties: o.Properties, Body: o.Body, Upload: o.Upload, Session: s.ID})
-			continue
-		}
-		parts, err := ch.takeUnacked(o.Ranges)
-		settled = append(settled, parts...)
-		if err != nil {
-			ch.restore(settled)
-			return fsm.Result{}, err
-		}
-		for _, p := range parts {
-			kinds = append(kinds, o.Kind)
-			t.Operations = append(t.Operations, &fsm.Settle{Queue: p.view.queue.Number, Kind: o.Kind, Runs: toRuns(slices.Clone(p.sequences))})
-		}
-	}
-	if len(t.Operations) > fsm.MaxTransactionOperations {
-		ch.restore(settled)
-		return fsm.Result{}, errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - a transaction has at most %d operations", fsm.MaxTransactionOperations)
-	}
-	size := fsm.Size(t)
-	if size > fsm.MaxTransactionBytes {
-		ch.restore(settled)
-		return fsm.Result{}, errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - a transaction has at most %d bytes", fsm.MaxTransactionBytes)
-	}
-	r, err := s.lane.callSubmission(ctx, submission{command: t, size: size})
-	if err != nil {
-		ch.restore(settled)
-		return r, err
-	}
-	for i, p := range settled {
-		p.view.settled(kinds[i], p.sequences)
-		p.view.wake()
-	}
-	parts := make([]fsm.Result, len(operations))
-	for i := range operations {
-		if first[i] < len(r.Parts) {
-			parts[i] = r.Parts[first[i]]
-		}
-	}
-	r.Parts = parts
-	return r, nil
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

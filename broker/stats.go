@@ -3,6 +3,8 @@ package broker
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/warrenmq/warren/fsm"
 )
 
 // Stats are the broker's figures since this process started, for metrics. Gauges are of this moment.
@@ -60,6 +62,15 @@ type counters struct {
 	publishes, confirms, returned, deliveries, redeliveries, acks, nacks          atomic.Uint64
 	entries, commands, entryBytes, refused, connectionsOpened, connectionsRefused atomic.Uint64
 	commit, wait, apply                                                           latency
+}
+
+// settled counts deliveries that a client ended.
+func (c *counters) settled(kind fsm.SettleKind, n int) {
+	if kind == fsm.Acknowledge {
+		c.acks.Add(uint64(n))
+	} else {
+		c.nacks.Add(uint64(n))
+	}
 }
 
 // Stats returns the broker's figures.

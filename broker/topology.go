@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/warrenmq/warren/fsm"
 )
@@ -39,6 +41,35 @@ func (s *Session) ExchangeExists(ctx context.Context, name string) error {
 	return nil
 }
 
+// exchangeCache is what a session has found lately.
+type exchangeCache struct {
+	mu      sync.Mutex
+	version uint64 // of the machine's exchanges; guarded by mu
+	found   map[string]fsm.ExchangeInfo
+}
+
+// FindExchange finds an exchange in the state as it is applied here, at once: cheap enough for each publish. What the
+// session has declared on the same channel and was answered is seen.
+func (s *Session) FindExchange(name string) (fsm.ExchangeInfo, bool) {
+	machine, c := s.leadership.broker.machine, &s.exchanges
+	version := machine.ExchangesVersion()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.version != version || len(c.found) >= maxExchangesCached {
+		c.version, c.found = version, nil
+	}
+	info, ok := c.found[name]
+	if !ok {
+		if info, ok = machine.Exchange(s.Vhost.Number, name); ok {
+			if c.found == nil {
+				c.found = map[string]fsm.ExchangeInfo{}
+			}
+			c.found[info.Name] = info
+		}
+	}
+	return info, ok
+}
+
 // readable waits until a read of the state sees what this session has done and all that any client was told (rule 10).
 func (s *Session) readable(ctx context.Context) error {
 	if err := s.Settled(ctx); err != nil {
@@ -60,14 +91,15 @@ type QueueState struct {
 	Consumers uint32
 }
 
-// DeclareQueue creates a queue or finds an equivalent one. An empty name is made up.
+// DeclareQueue creates a queue or finds an equivalent one. An empty name is made up; only so does one come to be that
+// begins with "amq.", and it cannot be declared again. Addresses for replies are found while somebody is there.
 func (s *Session) DeclareQueue(ctx context.Context, q Queue) (QueueState, error) {
 	if q.Name == "" {
 		q.Name = generatedName("amq.gen-")
+	} else if strings.HasPrefix(q.Name, ReplyQueue) {
+		return s.replyState(q.Name)
 	} else if strings.HasPrefix(q.Name, "amq.") {
-		if _, ok := s.leadership.broker.machine.Queue(s.Vhost.Number, q.Name); !ok {
-			return QueueState{}, errorf(fsm.AccessRefused, "ACCESS_REFUSED - queue name '%s' contains reserved prefix 'amq.*'", q.Name)
-		}
+		return QueueState{}, errorf(fsm.AccessRefused, "ACCESS_REFUSED - queue name '%s' contains reserved prefix 'amq.*'", q.Name)
 	}
 	if q.Exclusive {
 		s.own()
@@ -91,8 +123,19 @@ func (s *Session) state(name string, number, messages uint64) QueueState {
 	return out
 }
 
+// replyState answers the declaration of an address for replies.
+func (s *Session) replyState(name string) (QueueState, error) {
+	if !s.ReplyAlive(name) {
+		return QueueState{}, s.noQueue(name)
+	}
+	return QueueState{Name: name, Consumers: 1}, nil
+}
+
 // QueueExists answers a passive declare.
 func (s *Session) QueueExists(ctx context.Context, name string) (QueueState, error) {
+	if strings.HasPrefix(name, ReplyQueue) {
+		return s.replyState(name)
+	}
 	if err := s.readable(ctx); err != nil {
 		return QueueState{}, err
 	}
@@ -123,7 +166,7 @@ func (s *Session) DeleteQueue(ctx context.Context, name string, ifUnused, ifEmpt
 	c := fsm.DeleteQueue{Vhost: s.Vhost.Number, Name: name, Number: info.Number, IfEmpty: ifEmpty, Session: s.ID}
 	if ifUnused {
 		v.mu.Lock()
-		if v.deleting != nil || len(v.consumers)+v.joining > 0 {
+		if v.deleting != nil || v.turns.n+v.joining > 0 {
 			v.mu.Unlock()
 			return 0, errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - queue '%s' in vhost '%s' in use", name, s.Vhost.Name)
 		}
@@ -151,7 +194,7 @@ func (s *Session) Purge(ctx context.Context, name string) (uint64, error) {
 	}
 	v := s.leadership.view(info.Number)
 	if v == nil {
-		return 0, errorf(fsm.NotFound, "NOT_FOUND - no queue '%s' in vhost '%s'", name, s.Vhost.Name)
+		return 0, s.noQueue(name)
 	}
 	return s.remove(ctx, v, func(held []fsm.Run) fsm.Command { return fsm.Purge{Queue: info.Number, Held: held} })
 }
@@ -204,6 +247,9 @@ func (b *Binding) check() error {
 	if b.Kind > fsm.ToExchange {
 		return errorf(fsm.PreconditionFailed, "PRECONDITION_FAILED - a binding leads to a queue (0) or an exchange (1), not to a %d", b.Kind)
 	}
+	if b.Kind == fsm.ToQueue && strings.HasPrefix(b.Destination, ReplyQueue) {
+		return errorf(fsm.AccessRefused, "ACCESS_REFUSED - cannot bind or unbind to a volatile (direct reply-to) queue")
+	}
 	return nil
 }
 
@@ -225,8 +271,14 @@ func (s *Session) PutVhost(ctx context.Context, name string) error {
 	return err
 }
 
-// DeleteVhost removes a virtual host with all that is in it.
+// DeleteVhost removes a virtual host with all that is in it and ends the sessions there, this one too if it is in it.
 func (s *Session) DeleteVhost(ctx context.Context, name string) error {
-	_, err := s.lane.call(ctx, fsm.DeleteVhost{Name: name})
-	return err
+	info, there := s.leadership.broker.machine.Vhost(name)
+	if _, err := s.lane.call(ctx, fsm.DeleteVhost{Name: name}); err != nil {
+		return err
+	}
+	if there {
+		s.leadership.endSessions(fmt.Sprintf("vhost '%s' is deleted", name), func(other *Session) bool { return other.Vhost.Number == info.Number })
+	}
+	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // upkeep does what a leader does from time to time, until the leadership ends: boot ids of members that came (rule
-// 13), audits (rule 15), auto-delete queues whose consumers did not return (rule 12).
+// 13), audits (rule 15), auto-delete queues whose consumers did not return (rule 12), acknowledgements that did not come.
 func (l *leadership) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeepInterval)
 	defer tick.Stop()
@@ -21,6 +21,7 @@ func (l *leadership) upkeep(ctx context.Context) {
 		}
 		l.recordBoots()
 		l.dropAbandoned()
+		l.expireDeliveries()
 		if time.Since(auditedAt) >= l.broker.config.AuditEvery {
 			auditedAt = time.Now()
 			index, hash := l.broker.machine.Hash()

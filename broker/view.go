@@ -14,14 +14,16 @@ import (
 type view struct {
 	leadership *leadership
 	queue      fsm.QueueInfo // as it was when the view was made: only what never changes may be used
+	single     bool          // only the active consumer receives (x-single-active-consumer)
+	quorum     bool          // declared as x-queue-type quorum
 	signal     chan struct{} // capacity 1: something may be deliverable
 
 	mu        sync.Mutex
 	closed    bool
 	running   bool // dispatch's goroutine lives
-	consumers []*consumer
-	turn      int // whose turn it is in consumers
-	joining   int // consumers that wait for their first commands
+	turns     turns
+	active    *consumer // who receives, when single; nil until the next message
+	joining   int       // consumers that wait for their first commands
 	present   bool
 	exclusive *consumer
 	deleting  chan struct{} // closed when a delete that looked at the consumers has its result; nil without one
@@ -38,7 +40,7 @@ type view struct {
 }
 
 func newView(l *leadership, q fsm.QueueInfo) *view {
-	return &view{leadership: l, queue: q, signal: make(chan struct{}, 1), cursor: q.FirstLive, mark: q.Mark, asked: q.Mark}
+	return &view{leadership: l, queue: q, single: q.SingleActiveConsumer(), quorum: q.Quorum(), signal: make(chan struct{}, 1), cursor: q.FirstLive, mark: q.Mark, asked: q.Mark}
 }
 
 // wake lets dispatch look again. It never blocks.
@@ -74,7 +76,7 @@ func (v *view) dispatch() {
 func (v *view) deliverAll() bool {
 	for {
 		v.mu.Lock()
-		if v.closed || len(v.consumers) == 0 {
+		if v.closed || v.turns.n == 0 {
 			v.running = false
 			v.mu.Unlock()
 			return false
@@ -103,7 +105,7 @@ func (v *view) deliverAll() bool {
 		}
 		v.mu.Unlock()
 		if len(removed) > 0 {
-			v.settle(v.leadership.system, fsm.Acknowledge, removed, nil)
+			v.leadership.system.submitSettle(v, fsm.Acknowledge, removed...)
 		}
 		if !more {
 			return true
@@ -116,17 +118,23 @@ func (v *view) pick() *consumer {
 	if v.frozen > 0 {
 		return nil
 	}
-	for range v.consumers {
-		if v.turn >= len(v.consumers) {
-			v.turn = 0
-		}
-		c := v.consumers[v.turn]
-		v.turn++
-		if c.ready() {
-			return c
-		}
+	if v.single {
+		return v.pickActive()
 	}
-	return nil
+	return v.turns.pick()
+}
+
+// pickActive returns the active consumer if it can take a message. One of a higher priority takes its place as soon
+// as it holds nothing any more, and until then nobody receives. The caller holds mu.
+func (v *view) pickActive() *consumer {
+	first := v.turns.first()
+	if v.active == nil || first.priority > v.active.priority && v.active.idle() {
+		v.active = first
+	}
+	if first.priority > v.active.priority || !v.active.ready() {
+		return nil
+	}
+	return v.active
 }
 
 // take removes the first ready message from the view; ok is false when there is none that may be handed out now.
@@ -248,7 +256,7 @@ func (v *view) thaw() {
 func (v *view) counts() (held uint64, consumers int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return uint64(v.held.n), len(v.consumers)
+	return uint64(v.held.n), v.turns.n
 }
 
 // close ends the view; with gone its queue was deleted and its consumers are told.
@@ -259,8 +267,8 @@ func (v *view) close(gone bool) {
 		return
 	}
 	v.closed = true
-	consumers := v.consumers
-	v.consumers = nil
+	consumers := v.turns.all()
+	v.turns, v.active = turns{}, nil
 	v.mu.Unlock()
 	v.wake()
 	if gone {

@@ -2,101 +2,24 @@ package native
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/warrenmq/warren/broker"
 	"github.com/warrenmq/warren/fsm"
 	"github.com/warrenmq/warren/protocol/native"
 )
 
-// Bounds of what waits on a channel for an earlier request; at them the connection's socket is not read.
-const (
-	maxWaiting      = 1024    // requests
-	maxWaitingBytes = 4 << 20 // of their payloads, but one request always fits
-)
-
-// channel runs the requests of one channel in order. A request that has to wait for the log runs on the channel's
-// worker; while the worker is busy everything after it on the channel waits behind it, so that a publish never
-// overtakes the declare in front of it.
+// channel is one channel of a connection, and its requests that wait for the log. A client that does not read its
+// answers gets no more of them.
 type channel struct {
-	*broker.Channel // another one once the number was closed and opened again; while the worker runs, it alone uses this
+	*broker.Channel // another one once the number was closed and opened again; while requests run, they alone use this
 	number          uint32
 	connection      *connection
-	reopened        bool // the worker may not have opened it again yet; only the reader uses this
-
-	mu      sync.Mutex
-	room    sync.Cond // signalled to the reader when waiting shrank or the worker ended; waits on mu
-	waiting []waiting // guarded by mu
-	bytes   int       // of what waits and what runs; guarded by mu
-	working bool      // the worker runs; guarded by mu
-}
-
-// waiting is a request behind an earlier one, and the bytes that it keeps in memory.
-type waiting struct {
-	request func()
-	bytes   int
+	requests        *broker.Requests
+	reopened        bool // a request may not have opened it again yet; only the reader uses this
 }
 
 func newChannel(b *broker.Channel, n *connection) *channel {
-	c := &channel{Channel: b, number: b.ID, connection: n}
-	c.room.L = &c.mu
-	return c
-}
-
-// busy reports whether a request must wait behind earlier ones.
-func (c *channel) busy() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.working
-}
-
-// rest waits until the worker has ended.
-func (c *channel) rest() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.working {
-		c.room.Wait()
-	}
-}
-
-// do runs a request on the worker, after those before it. It blocks the connection's reader while too many wait; they
-// end with the connection at the latest.
-func (c *channel) do(bytes int, request func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(c.waiting) >= maxWaiting || c.bytes > 0 && c.bytes+bytes > maxWaitingBytes {
-		c.room.Wait()
-	}
-	c.waiting = append(c.waiting, waiting{request, bytes})
-	c.bytes += bytes
-	if !c.working {
-		c.working = true
-		c.connection.work.Go(c.run)
-	}
-}
-
-// run answers requests until none waits. A client that does not read its answers gets no more of them.
-func (c *channel) run() {
-	n := c.connection
-	for {
-		c.mu.Lock()
-		if len(c.waiting) == 0 {
-			c.working, c.waiting = false, nil
-			c.room.Signal()
-			c.mu.Unlock()
-			return
-		}
-		w := c.waiting[0]
-		c.waiting[0] = waiting{}
-		c.waiting = c.waiting[1:]
-		c.mu.Unlock()
-		n.out.WaitForRoom(n.context.Done())
-		w.request()
-		c.mu.Lock()
-		c.bytes -= w.bytes
-		c.room.Signal()
-		c.mu.Unlock()
-	}
+	return &channel{Channel: b, number: b.ID, connection: n, requests: broker.NewRequests(&n.work, func() { n.out.WaitForRoom(n.context.Done()) })}
 }
 
 // Complete answers a publish (broker.Completer); the token is its rid.
@@ -151,7 +74,7 @@ func (n *connection) publish(c *channel, p *native.Publish, bytes int) {
 	}
 	m := broker.Publication{Exchange: p.Exchange, RoutingKey: p.RoutingKey, Properties: p.Properties, Body: p.Body, Upload: p.Upload,
 		Producer: p.Producer, Sequence: p.Sequence, Token: p.RID}
-	if p.Mandatory || c.busy() {
+	if p.Mandatory || c.requests.Busy() {
 		n.flush()
 		var done broker.Completer = c
 		if p.Mandatory {
@@ -184,9 +107,9 @@ func (n *connection) flush() {
 // hand submits publishes now, or on the channel's worker when something is in front of them or the node holds publishes
 // up: the reader must go on to the acknowledgements behind them. The list is the caller's again when it returns.
 func (n *connection) hand(c *channel, bytes int, list []broker.Publication, done broker.Completer) {
-	if c.busy() || n.server.broker.Blocked() {
+	if c.requests.Busy() || n.server.broker.Blocked() {
 		list = slices.Clone(list)
-		c.do(bytes, func() { n.submit(c, list, done) })
+		c.requests.Do(bytes, func() { n.submit(c, list, done) })
 		return
 	}
 	n.submit(c, list, done)
@@ -204,7 +127,10 @@ func (n *connection) submit(c *channel, list []broker.Publication, done broker.C
 // Writable reports whether the connection takes more deliveries (broker.Receiver).
 func (n *connection) Writable() bool { return n.out.Writable() }
 
-// Cancelled says that a consumer's queue is gone (broker.Receiver).
-func (n *connection) Cancelled(channel uint32, tag string) {
-	n.send(&native.Cancel{Head: native.Head{Channel: channel}, ConsumerTag: tag})
+// Full reports whether the connection takes no replies either (broker.Receiver).
+func (n *connection) Full() bool { return n.out.Full() }
+
+// Cancelled says that the broker ended a consumer (broker.Receiver).
+func (n *connection) Cancelled(c broker.Cancellation) {
+	n.send(&native.Cancel{Head: native.Head{Channel: c.Channel}, ConsumerTag: c.ConsumerTag})
 }

@@ -71,14 +71,14 @@ func (n *connection) serve(t native.Type, payload []byte) bool {
 		delete(n.channels, head.Channel)
 		n.retire(c)
 	}
-	c.do(len(payload), func() { n.answer(c, t, head, f) })
+	c.requests.Do(len(payload), func() { n.answer(c, t, head, f) })
 	return true
 }
 
 // direct runs a request now if nothing of its channel waits, else in its turn.
 func (c *channel) direct(bytes int, request func()) {
-	if c.busy() {
-		c.do(bytes, request)
+	if c.requests.Busy() {
+		c.requests.Do(bytes, request)
 		return
 	}
 	request()
@@ -86,9 +86,9 @@ func (c *channel) direct(bytes int, request func()) {
 
 // settle is direct for acknowledgements. They pass publishes that the node holds up.
 func (c *channel) settle(bytes int, request func()) {
-	busy := c.busy()
+	busy := c.requests.Busy()
 	if c.reopened = c.reopened && busy; busy && (c.reopened || !c.connection.server.broker.Blocked()) {
-		c.do(bytes, request)
+		c.requests.Do(bytes, request)
 		return
 	}
 	request()
@@ -153,9 +153,9 @@ func (n *connection) openChannel(head native.Head, bytes int) {
 	}
 	if c := n.closing[head.Channel]; c != nil {
 		delete(n.closing, head.Channel)
-		if c.busy() { // its close is answered first
+		if c.requests.Busy() { // its close is answered first
 			n.channels[head.Channel], c.reopened = c, true
-			c.do(bytes, func() { n.reopen(c, head) })
+			c.requests.Do(bytes, func() { n.reopen(c, head) })
 			return
 		}
 	}
@@ -191,14 +191,14 @@ const maxClosing = 256
 func (n *connection) retire(c *channel) {
 	if len(n.closing) >= maxClosing {
 		for number, old := range n.closing {
-			if !old.busy() {
+			if !old.requests.Busy() {
 				delete(n.closing, number)
 			}
 		}
 	}
 	if len(n.closing) >= maxClosing {
 		for number, old := range n.closing {
-			old.rest()
+			old.requests.Rest()
 			delete(n.closing, number)
 			break
 		}
@@ -299,8 +299,7 @@ func (n *connection) perform(ctx context.Context, c *channel, head native.Head, 
 		c.Qos(f.PrefetchCount, f.PerChannel)
 		return nil, nil
 	case *native.Cancel:
-		c.Cancel(f.ConsumerTag)
-		return nil, nil
+		return nil, c.Cancel(ctx, f.ConsumerTag)
 	case *native.VhostPut:
 		return nil, s.PutVhost(ctx, f.Name)
 	case *native.VhostDelete:
@@ -313,7 +312,7 @@ func (n *connection) perform(ctx context.Context, c *channel, head native.Head, 
 		status, err := n.server.broker.Status(ctx)
 		return &native.ClusterStatusOK{Reply: reply, ClusterStatus: status}, err
 	case *native.Consume:
-		return sent, c.Consume(ctx, f.Queue, f.ConsumerTag, f.AutoAck, f.Exclusive, func(tag string) {
+		return sent, c.Consume(ctx, broker.Consumer{Queue: f.Queue, Tag: f.ConsumerTag, AutoAck: f.AutoAck, Exclusive: f.Exclusive}, func(tag string) {
 			n.send(&native.ConsumeOK{Reply: reply, ConsumerTag: tag})
 		})
 	case *native.Get:
