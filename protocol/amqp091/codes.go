@@ -2,6 +2,7 @@ package amqp091
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -75,8 +76,10 @@ func Errorf(code Code, cause MethodID, format string, args ...any) *Error {
 // Hard reports whether the connection has to be closed; on channel 0 it has to be in any case.
 func (e *Error) Hard() bool { return e.Fatal || e.Code.Hard() }
 
-// ReplyText is "NAME - explanation", cut to the 255 bytes that a close method can carry.
-func (e *Error) ReplyText() string { return ShortText(e.Code.String() + " - " + e.Text) }
+// ReplyText is "NAME - explanation", cut to the 255 bytes that a close method can carry, and UTF-8 whatever the client's names are.
+func (e *Error) ReplyText() string {
+	return ShortText(strings.ToValidUTF8(e.Code.String()+" - "+e.Text, "\uFFFD"))
+}
 
 func (e *Error) Error() string {
 	if e.Cause == 0 {

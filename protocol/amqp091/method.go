@@ -165,19 +165,19 @@ func (a *arguments) u64() uint64 {
 	return 0
 }
 
-func (a *arguments) view() []byte {
-	s := a.take(uint64(a.u8()))
+func (a *arguments) short() string {
+	s := a.raw()
 	if !utf8.Valid(s) {
 		a.fail(failedUTF8)
-		return nil
+		return ""
 	}
-	return s
+	return string(s)
 }
 
-func (a *arguments) short() string { return string(a.view()) }
-func (a *arguments) long() string  { return string(a.take(uint64(a.u32()))) }
-func (a *arguments) skipShort()    { a.take(uint64(a.u8())) }
-func (a *arguments) skipLong()     { a.take(uint64(a.u32())) }
+func (a *arguments) raw() []byte  { return a.take(uint64(a.u8())) }
+func (a *arguments) long() string { return string(a.take(uint64(a.u32()))) }
+func (a *arguments) skipShort()   { a.take(uint64(a.u8())) }
+func (a *arguments) skipLong()    { a.take(uint64(a.u32())) }
 
 // table copies, since a table outlives its frame more often than not.
 func (a *arguments) table() Table {

@@ -204,8 +204,8 @@ func (*BasicPublish) ID() MethodID { return BasicPublishID }
 func (m *BasicPublish) Decode(args []byte) error {
 	a := arguments{b: args}
 	a.u16()
-	m.Exchange = a.view()
-	m.RoutingKey = a.view()
+	m.Exchange = a.raw()
+	m.RoutingKey = a.raw()
 	bits := a.u8()
 	m.Mandatory = bits&1 != 0
 	m.Immediate = bits&2 != 0
@@ -242,9 +242,9 @@ func (*BasicReturn) ID() MethodID { return BasicReturnID }
 func (m *BasicReturn) Decode(args []byte) error {
 	a := arguments{b: args}
 	m.ReplyCode = a.u16()
-	m.ReplyText = a.short()
-	m.Exchange = a.short()
-	m.RoutingKey = a.short()
+	m.ReplyText = string(a.raw())
+	m.Exchange = string(a.raw())
+	m.RoutingKey = string(a.raw())
 	return a.end(BasicReturnID)
 }
 
@@ -278,12 +278,12 @@ func (*BasicDeliver) ID() MethodID { return BasicDeliverID }
 // Decode implements Method.
 func (m *BasicDeliver) Decode(args []byte) error {
 	a := arguments{b: args}
-	m.ConsumerTag = a.short()
+	m.ConsumerTag = string(a.raw())
 	m.DeliveryTag = a.u64()
 	bits := a.u8()
 	m.Redelivered = bits&1 != 0
-	m.Exchange = a.short()
-	m.RoutingKey = a.short()
+	m.Exchange = string(a.raw())
+	m.RoutingKey = string(a.raw())
 	return a.end(BasicDeliverID)
 }
 
@@ -354,8 +354,8 @@ func (m *BasicGetOk) Decode(args []byte) error {
 	m.DeliveryTag = a.u64()
 	bits := a.u8()
 	m.Redelivered = bits&1 != 0
-	m.Exchange = a.short()
-	m.RoutingKey = a.short()
+	m.Exchange = string(a.raw())
+	m.RoutingKey = string(a.raw())
 	m.MessageCount = a.u32()
 	return a.end(BasicGetOkID)
 }

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 )
 
 const (
-	readBuffer = 4 << 10  // bytes that a Reader holds; longer payloads take memory of their own
-	readAhead  = 64 << 10 // bytes that are allocated at most in front of those that have arrived
+	smallBuffer = 4 << 10  // bytes that a Reader holds while it waits
+	largeBuffer = 64 << 10 // bytes of the one it borrows while the peer has more to send than it asked for
+	readAhead   = 64 << 10 // bytes that are allocated at most in front of those that have arrived
 )
+
+// largeBuffers are shared by all readers: only those that have work hold one.
+var largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
 
 // Frame is what stands in front of a payload.
 type Frame struct {
@@ -24,16 +29,20 @@ type Reader struct {
 	source io.Reader
 	limit  uint32 // of a payload
 
-	buffer   []byte // buffer[at:end] has arrived and is not yet taken
+	buffer   []byte // small's or large's; buffer[at:end] has arrived and is not yet taken
 	at, end  int
-	rest     uint32 // bytes of the payload under way not yet taken
-	open     bool   // a frame was begun by Next and its end byte is not yet taken
-	overflow []byte // the payload that Payload returned last, if it did not fit the buffer
+	full     bool // the last read filled the buffer: there is more
+	small    *[smallBuffer]byte
+	large    *[largeBuffer]byte // nil while small is in use
+	rest     uint32             // bytes of the payload under way not yet taken
+	open     bool               // a frame was begun by Next and its end byte is not yet taken
+	overflow []byte             // the payload that Payload returned last, if it did not fit the buffer
 }
 
 // NewReader returns a reader that accepts frames of up to frameMax bytes (see SetFrameMax).
 func NewReader(source io.Reader, frameMax uint32) *Reader {
-	r := &Reader{source: source, buffer: make([]byte, readBuffer)}
+	r := &Reader{source: source, small: new([smallBuffer]byte)}
+	r.buffer = r.small[:]
 	r.SetFrameMax(frameMax)
 	return r
 }
@@ -65,7 +74,6 @@ func (r *Reader) Next() (Frame, error) {
 			return Frame{}, err
 		}
 	}
-	r.overflow = nil
 	if err := r.fill(headerBytes); err != nil {
 		return Frame{}, err
 	}
@@ -100,10 +108,10 @@ func (f Frame) check() error {
 	return nil
 }
 
-// Payload takes the frame's payload. It is valid until the next call of the reader.
+// Payload takes the frame's payload. It is valid until the next call of the reader: then its memory may go to another one.
 func (r *Reader) Payload() ([]byte, error) {
 	n := int(r.rest)
-	if n+1 <= len(r.buffer) {
+	if n < max(smallBuffer, r.Buffered()) {
 		if err := r.fill(n + 1); err != nil {
 			return nil, err
 		}
@@ -111,9 +119,7 @@ func (r *Reader) Payload() ([]byte, error) {
 		r.at += n
 		return payload, r.finish()
 	}
-	payload, err := r.AppendPayload(nil)
-	r.overflow = payload
-	return payload, err
+	return r.AppendPayload(nil)
 }
 
 // AppendPayload takes the frame's payload and appends it to dst, straight from the source as far as it has not arrived yet. dst
@@ -168,14 +174,16 @@ func (r *Reader) finish() error {
 	return nil
 }
 
-// fill waits until n bytes are in the buffer, which is at least that long.
+// fill waits until n bytes are in the buffer; n is at most smallBuffer, or what is there already.
 func (r *Reader) fill(n int) error {
 	if r.Buffered() >= n {
 		return nil
 	}
-	if r.at+n > len(r.buffer) || r.Buffered() == 0 {
-		r.end = copy(r.buffer, r.buffer[r.at:r.end])
-		r.at = 0
+	if r.Buffered() == 0 {
+		r.swap()
+		r.at, r.end = 0, 0
+	} else if r.at+n > len(r.buffer) {
+		r.at, r.end = 0, copy(r.buffer, r.buffer[r.at:r.end])
 	}
 	for r.Buffered() < n {
 		got, err := r.read(r.buffer[r.end:])
@@ -183,8 +191,21 @@ func (r *Reader) fill(n int) error {
 			return err
 		}
 		r.end += got
+		r.full = r.end == len(r.buffer)
 	}
 	return nil
+}
+
+// swap changes the empty buffer for one that fits the amount of input.
+func (r *Reader) swap() {
+	switch {
+	case r.full && r.large == nil:
+		r.large = largeBuffers.Get().(*[largeBuffer]byte)
+		r.buffer = r.large[:]
+	case !r.full && r.large != nil:
+		largeBuffers.Put(r.large)
+		r.large, r.buffer = nil, r.small[:]
+	}
 }
 
 // read reads at least one byte.

@@ -70,6 +70,9 @@ func (m *method) parse(words []string) (err error) {
 	}
 	for _, w := range rest {
 		name, kind, _ := strings.Cut(w, ":")
+		if kind == "short" && m.content {
+			kind = "unchecked"
+		}
 		if kinds[kind].goType == "" {
 			return fmt.Errorf("field %q has no known type", w)
 		}
@@ -87,14 +90,16 @@ func number(s string) (uint16, error) {
 var kinds = map[string]struct {
 	goType, read, skip, append, zero string
 }{
-	"bit":    {goType: "bool"},
-	"u8":     {"uint8", "a.u8()", "a.u8()", "append(dst, %s)", "append(dst, 0)"},
-	"u16":    {"uint16", "a.u16()", "a.u16()", "be.AppendUint16(dst, %s)", "append(dst, 0, 0)"},
-	"u32":    {"uint32", "a.u32()", "a.u32()", "be.AppendUint32(dst, %s)", "append(dst, 0, 0, 0, 0)"},
-	"u64":    {"uint64", "a.u64()", "a.u64()", "be.AppendUint64(dst, %s)", "append(dst, 0, 0, 0, 0, 0, 0, 0, 0)"},
-	"short":  {"string", "a.short()", "a.skipShort()", "appendShort(dst, %s)", "append(dst, 0)"},
-	"view":   {"[]byte", "a.view()", "a.skipShort()", "appendShort(dst, %s)", "append(dst, 0)"},
-	"long":   {"string", "a.long()", "a.skipLong()", "appendLong(dst, %s)", "append(dst, 0, 0, 0, 0)"},
-	"table":  {"Table", "a.table()", "a.skipLong()", "appendLong(dst, %s)", "append(dst, 0, 0, 0, 0)"},
-	"method": {"MethodID", "MethodID(a.u32())", "a.u32()", "be.AppendUint32(dst, uint32(%s))", "append(dst, 0, 0, 0, 0)"},
+	"bit":   {goType: "bool"},
+	"u8":    {"uint8", "a.u8()", "a.u8()", "append(dst, %s)", "append(dst, 0)"},
+	"u16":   {"uint16", "a.u16()", "a.u16()", "be.AppendUint16(dst, %s)", "append(dst, 0, 0)"},
+	"u32":   {"uint32", "a.u32()", "a.u32()", "be.AppendUint32(dst, %s)", "append(dst, 0, 0, 0, 0)"},
+	"u64":   {"uint64", "a.u64()", "a.u64()", "be.AppendUint64(dst, %s)", "append(dst, 0, 0, 0, 0, 0, 0, 0, 0)"},
+	"short": {"string", "a.short()", "a.skipShort()", "appendShort(dst, %s)", "append(dst, 0)"},
+	"view":  {"[]byte", "a.raw()", "a.skipShort()", "appendShort(dst, %s)", "append(dst, 0)"},
+	// RabbitMQ lets the methods with content name anything, not only what is UTF-8.
+	"unchecked": {"string", "string(a.raw())", "a.skipShort()", "appendShort(dst, %s)", "append(dst, 0)"},
+	"long":      {"string", "a.long()", "a.skipLong()", "appendLong(dst, %s)", "append(dst, 0, 0, 0, 0)"},
+	"table":     {"Table", "a.table()", "a.skipLong()", "appendLong(dst, %s)", "append(dst, 0, 0, 0, 0)"},
+	"method":    {"MethodID", "MethodID(a.u32())", "a.u32()", "be.AppendUint32(dst, uint32(%s))", "append(dst, 0, 0, 0, 0)"},
 }
