@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -75,6 +76,10 @@ func open(ctx context.Context, o *options, addr string) (made *link, err error) 
 	defer cancel()
 	conn, err := o.dial(ctx, addr)
 	if err != nil {
+		var failed *net.OpError // which says the address once more
+		if errors.As(err, &failed) {
+			err = failed.Err
+		}
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })

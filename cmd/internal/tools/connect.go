@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +44,7 @@ func (t *target) channel(ctx context.Context, do func(context.Context, *client.C
 // dialed runs do with a connection, and closes that. Only the dial and the close are bound by the timeout.
 func (t *target) dialed(ctx context.Context, do func(*client.Connection) error, options ...client.Option) error {
 	if t.Timeout <= 0 {
-		return errors.New("--timeout must be above zero")
+		return wrong("--timeout %v: it must be above zero", t.Timeout)
 	}
 	dialing, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
@@ -64,7 +66,52 @@ func (t *target) dial(ctx context.Context, options ...client.Option) (*client.Co
 	if t.User != "" {
 		all = append(all, client.WithCredentials(t.User, t.Password))
 	}
-	return client.Dial(ctx, t.Servers, append(all, options...)...)
+	servers, err := t.servers()
+	if err != nil {
+		return nil, err
+	}
+	return client.Dial(ctx, servers, append(all, options...)...)
+}
+
+// servers returns the addresses to dial, or what is wrong with one: that would not get better while the client tries.
+func (t *target) servers() (list []string, err error) {
+	for _, s := range t.Servers {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(s)
+		if err != nil {
+			return nil, wrong("--servers %s: it must be HOST:PORT, for example %s", s, withPort(s, "5670"))
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, wrong("--servers %s: the port must be a number from 1 to 65535", s)
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, wrong("--servers names no node")
+	}
+	return list, nil
+}
+
+// withPort makes an address of a host whose port is missing.
+func withPort(host, port string) string {
+	if host = strings.Trim(host, "[]"); strings.Count(host, ":") < 2 { // else an address of IPv6
+		host = strings.Trim(host, ":")
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// lastTried is what the client met last, behind a colon, when it says so.
+func lastTried(err error) string {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range all.Unwrap() {
+			if !errors.Is(e, client.ErrNoLeader) && !errors.Is(e, context.DeadlineExceeded) {
+				return ": " + e.Error()
+			}
+		}
+	}
+	return ""
 }
 
 // explain turns what the client says of an ended context into what that means to the user.
@@ -73,7 +120,7 @@ func (t *target) explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, client.ErrNoLeader) && errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no leader was found within %v through %s: %w", t.Timeout, strings.Join(t.Servers, ", "), err)
+		return fmt.Errorf("no leader was found within %v through %s%s", t.Timeout, strings.Join(t.Servers, ", "), lastTried(err))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %v: %w", t.Timeout, err)
 	case errors.Is(err, context.Canceled):

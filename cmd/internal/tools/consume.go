@@ -3,7 +3,6 @@ package tools
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,11 +21,13 @@ type consume struct {
 
 // Run consumes.
 func (c *consume) Run(ctx context.Context, std Streams) error {
-	if c.Count < 0 {
-		return errors.New("--count must not be negative")
-	}
-	if c.Requeue && c.Count > client.MaxPrefetch {
-		return fmt.Errorf("--requeue can hold at most %d messages", client.MaxPrefetch)
+	switch {
+	case c.Count < 0:
+		return wrong("--count %d: it must be at least 1, or 0 for no end", c.Count)
+	case c.Wait < 0:
+		return wrong("--wait %v: it must be above zero", c.Wait)
+	case c.Requeue && c.Count > client.MaxPrefetch:
+		return wrong("--count %d: --requeue can hold at most %d messages", c.Count, client.MaxPrefetch)
 	}
 	return c.dialed(ctx, func(conn *client.Connection) error {
 		starting, cancel := context.WithTimeout(ctx, c.Timeout)

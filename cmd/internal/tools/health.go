@@ -2,9 +2,12 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -17,6 +20,12 @@ type health struct {
 
 // Run asks; anything but 200 is a failure.
 func (h *health) Run(ctx context.Context, std Streams) error {
+	if h.Timeout <= 0 {
+		return wrong("--timeout %v: it must be above zero", h.Timeout)
+	}
+	if _, _, err := net.SplitHostPort(h.HTTP); err != nil {
+		return wrong("--http %s: it must be HOST:PORT, for example %s", h.HTTP, withPort(h.HTTP, "15672"))
+	}
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	kind := "ready"
@@ -29,8 +38,12 @@ func (h *health) Run(ctx context.Context, std Streams) error {
 	}
 	request.Close = true // no connection is kept for later
 	answer, err := http.DefaultClient.Do(request)
+	var failed *url.Error // which says the address once more
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("no answer from the node at %s: %w", h.HTTP, err)
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))

@@ -59,6 +59,7 @@ func Main(args []string, std Streams) (status int) {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("warren"), kong.Description("A replicated message broker, and its tools."),
 		kong.Writers(std.Out, std.Err), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.WithHyphenPrefixedParameters(true), // --count -1 is a number, to be refused as one; --body -x is a body
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Bind(std))
 	if err != nil {
@@ -97,6 +98,9 @@ type coded struct {
 }
 
 func (c coded) Error() string { return c.err.Error() }
+
+// wrong is the error of a command line that cannot be meant.
+func wrong(format string, args ...any) error { return coded{2, fmt.Errorf(format, args...)} }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 

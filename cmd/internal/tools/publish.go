@@ -3,7 +3,6 @@ package tools
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -145,7 +144,7 @@ func (c *confirms) wait(ctx context.Context, p *publish, some int) error {
 func (p *publish) message() (client.Message, error) {
 	m := client.Message{Transient: p.Transient, Mandatory: p.Mandatory}
 	if p.Count < 1 {
-		return m, errors.New("--count must be at least 1")
+		return m, wrong("--count %d: it must be at least 1", p.Count)
 	}
 	if len(p.Header) > 0 {
 		m.Headers = map[string]any{}
@@ -162,7 +161,7 @@ func (p *publish) message() (client.Message, error) {
 		case k == "priority":
 			n, err := strconv.ParseUint(v, 10, 8)
 			if err != nil {
-				return m, fmt.Errorf("--property priority=%s: it must be a number from 0 to 255", v)
+				return m, wrong("--property priority=%s: it must be a number from 0 to 255", v)
 			}
 			m.Priority = uint8(n)
 		case k == "timestamp":
@@ -171,7 +170,7 @@ func (p *publish) message() (client.Message, error) {
 				t, err = time.Unix(seconds, 0), nil
 			}
 			if err != nil {
-				return m, fmt.Errorf("--property timestamp=%s: it must be seconds since 1970 or a time like 2006-01-02T15:04:05Z", v)
+				return m, wrong("--property timestamp=%s: it must be seconds since 1970 or a time like 2006-01-02T15:04:05Z", v)
 			}
 			m.Timestamp = t
 		default:
@@ -180,7 +179,7 @@ func (p *publish) message() (client.Message, error) {
 				names = append(names, name)
 			}
 			slices.Sort(names)
-			return m, fmt.Errorf("--property %s=%s: there is no such property; there are %s (headers have --header)", k, v, strings.Join(names, ", "))
+			return m, wrong("--property %s=%s: there is no such property; there are %s (headers have --header)", k, v, strings.Join(names, ", "))
 		}
 	}
 	return m, nil

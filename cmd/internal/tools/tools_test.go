@@ -131,6 +131,29 @@ func TestFailuresAreOneSentence(t *testing.T) {
 	}
 }
 
+// A command line that cannot be meant is refused at once, with the flag and a way out.
+func TestWrongCommandLinesAreRefusedAtOnce(t *testing.T) {
+	for line, want := range map[string]string{
+		"consume q --count -1":                "--count -1: it must be at least 1, or 0 for no end",
+		"publish x k --body b --count -1":     "--count -1: it must be at least 1",
+		"publish x k --property a=b":          "--property a=b: there is no such property",
+		"list queues --servers foo":           "--servers foo: it must be HOST:PORT, for example foo:5670",
+		"list queues --servers ::1":           "--servers ::1: it must be HOST:PORT, for example [::1]:5670",
+		"list queues --servers a:5670,b:http": "--servers b:http: the port must be a number from 1 to 65535",
+		"get q --servers a:99999":             "--servers a:99999: the port must be a number from 1 to 65535",
+		"get q --servers ,":                   "--servers names no node",
+		"get q --timeout -1s":                 "--timeout -1s: it must be above zero",
+		"bench --servers foo":                 "--servers foo: it must be HOST:PORT, for example foo:5670",
+		"health --http foo":                   "--http foo: it must be HOST:PORT, for example foo:15672",
+	} {
+		start := time.Now()
+		out, failure, status := try("", strings.Fields(line)...)
+		if status != 2 || out != "" || !strings.HasPrefix(failure, "warren: "+want) || strings.Count(failure, "\n") != 1 || time.Since(start) > 5*time.Second {
+			t.Errorf("warren %s: status %d, %q, want %q", line, status, failure, want)
+		}
+	}
+}
+
 func TestServeRefusesWrongSettingsAllAtOnce(t *testing.T) {
 	out, failure, status := try("", "serve", "--timing", "slow", "--segment-size", "x", "--raft-addr", "0.0.0.0:1")
 	if status != 2 || out != "" || strings.Count(failure, "\n  --") != 3 {
