@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"broker":            {"protocol/...", "fsm", "cluster"},
 	"broker/native":     {"broker", "fsm", "protocol/native"},
 	"broker/httpapi":    {"broker", "fsm", "cluster", "protocol/...", "github.com/prometheus/client_golang/..."},
+	"broker/relay":      {"broker", "cluster", "protocol/amqp091"},
 	"broker/server":     {"broker/...", "fsm/...", "cluster", "protocol/..."},
 	"broker/brokertest": {"broker/...", "fsm/...", "cluster/...", "protocol/...", "client"},
 
