@@ -106,6 +106,9 @@ func (s *state) deleteBinding(b *binding) {
 	}
 }
 
+// replyTo begins the names of queues that are none: direct reply-to is the front end's.
+const replyTo = "amq.rabbitmq.reply-to"
+
 // ends finds the two ends of a binding; the exchanges come first, as in RabbitMQ.
 func (s *state) ends(c *PutBinding) (b *binding, refused Result) {
 	v := s.vhosts[c.Vhost]
@@ -115,7 +118,10 @@ func (s *state) ends(c *PutBinding) (b *binding, refused Result) {
 	if c.Source == "" || c.Kind == ToExchange && c.Destination == "" {
 		return nil, onDefaultExchange()
 	}
-	b = &binding{source: v.exchanges[c.Source], key: c.Key, arguments: c.Arguments}
+	if c.Kind == ToQueue && strings.HasPrefix(c.Destination, replyTo) {
+		return nil, refuse(AccessRefused, "cannot bind or unbind to a volatile (direct reply-to) queue")
+	}
+	b = &binding{source: v.exchanges[c.Source], key: c.Key, arguments: sortedTable(c.Arguments)}
 	if b.source == nil {
 		return nil, noExchange(v, c.Source)
 	}
@@ -148,7 +154,7 @@ func (s *state) applyPutBinding(c *PutBinding) Result {
 	if b.source.vhost.bindings[b.identity()] != nil {
 		return Result{}
 	}
-	b.key, b.arguments = strings.Clone(c.Key), bytes.Clone(c.Arguments)
+	b.key, b.arguments = strings.Clone(c.Key), bytes.Clone(b.arguments)
 	s.insertBinding(b)
 	return Result{Created: true}
 }

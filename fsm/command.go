@@ -113,7 +113,8 @@ const (
 )
 
 // PutBinding binds a queue or an exchange to a source exchange. Both ends must exist (NotFound). Binding twice with
-// the same key and arguments is one binding. The default exchange is refused with AccessRefused.
+// the same key and arguments, in any order of their fields, is one binding. The default exchange is refused with
+// AccessRefused.
 type PutBinding struct {
 	Vhost       uint64
 	Source      string

@@ -42,14 +42,6 @@ func inequivalent(argument, kind, name string, v *vhost, received, current any) 
 // quoted is a flag as the error texts of declarations show it.
 func quoted(v any) string { return fmt.Sprintf("'%v'", v) }
 
-// shown is a field value without its type.
-func shown(f *field) string {
-	if x, ok := f.integer(); ok {
-		return fmt.Sprint(x)
-	}
-	return fmt.Sprintf("%q", f.value)
-}
-
 // maxArgumentBytes bounds the arguments of one object.
 const maxArgumentBytes = 128 << 10
 

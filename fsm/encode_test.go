@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -167,10 +168,13 @@ func FuzzTable(f *testing.F) {
 			if _, nan := x.float(); !x.equal(x) && !nan {
 				t.Fatalf("%v does not equal itself", x)
 			}
-			_, _ = x.describe(), shown(x)
+			_, _ = x.describe(), x.text()
 		}
 		if ok && size != len(b) {
 			t.Fatalf("%d bytes gave fields of %d", len(b), size)
+		}
+		if sorted, _ := parseTable(sortedTable(b), nil); ok && (len(sorted) != len(fields) || !slices.IsSortedFunc(sorted, func(a, b field) int { return strings.Compare(a.name, b.name) })) {
+			t.Fatalf("%q is sorted to %q", b, sortedTable(b))
 		}
 		isTransient(message)
 		if c, r := parseCriteria(b); r.Code == OK {

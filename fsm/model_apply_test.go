@@ -174,6 +174,19 @@ func (m *model) putQueue(c *PutQueue) Result {
 	return Result{Queue: q.number, Created: true}
 }
 
+// modelSorted sorts a table whose values are strings or void.
+func modelSorted(arguments []byte) []byte {
+	fields, _ := parseTable(arguments, nil)
+	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	var pairs []any
+	for _, f := range fields {
+		if pairs = append(pairs, f.name, string(f.value)); f.tag == 'V' {
+			pairs[len(pairs)-1] = nil
+		}
+	}
+	return table(pairs...)
+}
+
 func (m *model) ends(c *PutBinding) (*modelBinding, Code) {
 	v := m.vhost(c.Vhost)
 	if v == nil {
@@ -182,7 +195,7 @@ func (m *model) ends(c *PutBinding) (*modelBinding, Code) {
 	if c.Source == "" || c.Kind == ToExchange && c.Destination == "" {
 		return nil, AccessRefused
 	}
-	b := &modelBinding{source: m.exchange(v, c.Source), key: c.Key, arguments: c.Arguments}
+	b := &modelBinding{source: m.exchange(v, c.Source), key: c.Key, arguments: modelSorted(c.Arguments)}
 	if c.Kind == ToExchange {
 		b.exchange = m.exchange(v, c.Destination)
 	} else {

@@ -103,7 +103,7 @@ func (d drawer) runs() (runs []Run) {
 func (d drawer) bool(what string) bool { return rapid.Bool().Draw(d.T, what) }
 
 func (d drawer) arguments() []byte {
-	return drawOf(d, "arguments", nil, nil, table("x-match", "any", "h", "1", "g", "2"), table("h", "1"), table("x-match", "all", "h", nil),
+	return drawOf(d, "arguments", nil, nil, table("x-match", "any", "h", "1", "g", "2"), table("h", "1"), table("g", "2", "x-match", "any", "h", "1"), table("x-match", "all", "h", nil),
 		table("x-match", "any-with-x", "x-h", "1"), table("x-match", "all-with-x", "x-h", "1", "h", "1"), table("x-match", "neither"))
 }
 

@@ -17,7 +17,7 @@ func parseCriteria(arguments []byte) (*criteria, Result) {
 	c, withX := &criteria{}, false
 	if how := find(fields, "x-match"); how != nil {
 		if how.tag != 'S' {
-			return nil, refuse(PreconditionFailed, "Invalid x-match field type %s (value %s); expected longstr", tagNames[how.tag], shown(how))
+			return nil, refuse(PreconditionFailed, "Invalid x-match field type %s (value %s); expected longstr", tagNames[how.tag], how.text())
 		}
 		switch mode := string(how.value); mode {
 		case "all", "any", "all-with-x", "any-with-x":

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
 // field is a field of an AMQP field table. It aliases the table.
@@ -15,7 +17,7 @@ type field struct {
 
 // tagNames are RabbitMQ's names of the types.
 var tagNames = map[byte]string{'t': "bool", 'b': "byte", 'B': "unsignedbyte", 's': "short", 'u': "unsignedshort",
-	'I': "signedint", 'i': "unsignedint", 'l': "long", 'L': "unsignedlong", 'f': "float", 'd': "double", 'D': "decimal", 'S': "longstr",
+	'I': "signedint", 'i': "unsignedint", 'l': "long", 'L': "long", 'f': "float", 'd': "double", 'D': "decimal", 'S': "longstr",
 	'A': "array", 'F': "table", 'T': "timestamp", 'V': "void", 'x': "binary"}
 
 // fixedWidth is how many bytes a value of a type has; -1: a length prefix says it.
@@ -97,10 +99,8 @@ func (f *field) integer() (int64, bool) {
 		return int64(int32(big.Uint32(f.value))), true
 	case 'i':
 		return int64(big.Uint32(f.value)), true
-	case 'l':
+	case 'l', 'L': // both signed in RabbitMQ
 		return int64(big.Uint64(f.value)), true
-	case 'L':
-		return int64(min(big.Uint64(f.value), math.MaxInt64)), true
 	}
 	return 0, false
 }
@@ -115,7 +115,7 @@ func (f *field) float() (float64, bool) {
 	return 0, false
 }
 
-// equal compares by class: integers of any width, floats of any width, all else by type and bytes.
+// equal compares by class: integers of any width, floats of any width, bools by truth, all else by type and bytes.
 func (f *field) equal(g *field) bool {
 	if x, ok := f.integer(); ok {
 		y, ok := g.integer()
@@ -125,6 +125,9 @@ func (f *field) equal(g *field) bool {
 		y, ok := g.float()
 		return ok && x == y
 	}
+	if f.tag == 't' && g.tag == 't' {
+		return f.value[0] == 0 == (g.value[0] == 0)
+	}
 	return f.tag == g.tag && bytes.Equal(f.value, g.value)
 }
 
@@ -133,15 +136,56 @@ func (f *field) describe() string {
 	if f == nil {
 		return "none"
 	}
-	value := fmt.Sprintf("%q", f.value)
-	if f.tag == 'S' {
-		value = string(f.value)
-	} else if x, ok := f.integer(); ok {
-		value = fmt.Sprint(x)
-	} else if f.tag == 't' {
-		value = fmt.Sprint(f.value[0] != 0)
+	return fmt.Sprintf("the value '%s' of type '%s'", f.text(), tagNames[f.tag])
+}
+
+// text is a value as texts show it, without its type.
+func (f *field) text() string {
+	if x, ok := f.integer(); ok {
+		return fmt.Sprint(x)
 	}
-	return fmt.Sprintf("the value '%s' of type '%s'", value, tagNames[f.tag])
+	if x, ok := f.float(); ok {
+		return fmt.Sprint(x)
+	}
+	switch f.tag {
+	case 'S':
+		return string(f.value)
+	case 't':
+		return fmt.Sprint(f.value[0] != 0)
+	case 'T':
+		return fmt.Sprint(big.Uint64(f.value))
+	case 'V':
+		return "undefined"
+	}
+	return fmt.Sprintf("%q", f.value)
+}
+
+// sortedTable returns a table with its fields ascending by name, so that tables that differ in order only are the
+// same bytes: many clients write a table in any order. It is the same slice when nothing moves or the bytes are no table.
+func sortedTable(b []byte) []byte {
+	type span struct {
+		name  string
+		bytes []byte
+	}
+	byName := func(a, b span) int { return strings.Compare(a.name, b.name) }
+	var spans []span
+	for rest := b; len(rest) > 0; {
+		f, after, ok := cutField(rest)
+		if !ok {
+			return b
+		}
+		spans = append(spans, span{f.name, rest[:len(rest)-len(after)]})
+		rest = after
+	}
+	if slices.IsSortedFunc(spans, byName) {
+		return b
+	}
+	slices.SortStableFunc(spans, byName)
+	sorted := make([]byte, 0, len(b))
+	for _, s := range spans {
+		sorted = append(sorted, s.bytes...)
+	}
+	return sorted
 }
 
 func find(fields []field, name string) *field {
