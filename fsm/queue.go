@@ -53,15 +53,8 @@ func (s *state) checkPutQueue(c *PutQueue) (*vhost, *queue, Result) {
 		return v, q, inequivalent("auto_delete", "queue", c.Name, v, quoted(c.AutoDelete), quoted(q.autoDelete))
 	}
 	current, _ := parseTable(q.arguments, nil)
-	for i := range queueArguments {
-		name := queueArguments[i].name
-		a, b := find(received, name), find(current, name)
-		if name == "x-queue-type" && (a == nil || string(a.value) == "classic") && (b == nil || string(b.value) == "classic") {
-			continue
-		}
-		if !same(a, b) {
-			return v, q, inequivalent(name, "queue", c.Name, v, a.describe(), b.describe())
-		}
+	if name := differs(received, current); name != "" {
+		return v, q, inequivalent(name, "queue", c.Name, v, find(received, name).describe(), find(current, name).describe())
 	}
 	return v, q, Result{}
 }

@@ -3,125 +3,213 @@ package fsm
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 const maxPeriod = 315_360_000_000 // ten years in ms
 
 // queueArgument is an argument of queue.declare that means something; all others are kept and passed over.
 type queueArgument struct {
-	name            string
-	integer         bool
-	low, high       int64
-	texts           []string // allowed values; nil: any
-	bad             string   // reason for another text
-	classic, quorum bool
+	name  string
+	types queueTypes // that know it
+	wrong func(value *field, all []field) (reason string)
 }
 
-const unlimited = 1<<63 - 1
+// queueTypes are values of x-queue-type. A queue declared without has all of Warren's: each argument is allowed
+// beside each other.
+type queueTypes uint8
 
+const (
+	classic queueTypes = 1 << iota
+	quorum
+	stream // not served
+)
+
+// queueArguments are in the order in which RabbitMQ looks at them.
 var queueArguments = []queueArgument{
-	{name: "x-queue-type", texts: []string{"classic", "quorum"}, bad: `"unsupported queue type '%s'"`, classic: true, quorum: true},
-	{name: "x-message-ttl", integer: true, high: maxPeriod, classic: true, quorum: true},
-	{name: "x-expires", integer: true, low: 1, high: maxPeriod, classic: true, quorum: true},
-	{name: "x-max-length", integer: true, high: unlimited, classic: true, quorum: true},
-	{name: "x-max-length-bytes", integer: true, high: unlimited, classic: true, quorum: true},
-	{name: "x-overflow", texts: []string{"drop-head", "reject-publish", "reject-publish-dlx"}, bad: "invalid_overflow", classic: true, quorum: true},
-	{name: "x-dead-letter-exchange", classic: true, quorum: true},
-	{name: "x-dead-letter-routing-key", classic: true, quorum: true},
-	{name: "x-dead-letter-strategy", texts: []string{"at-most-once", "at-least-once"}, bad: "invalid_dlx_strategy", quorum: true},
-	{name: "x-single-active-consumer", classic: true, quorum: true},
-	{name: "x-delivery-limit", quorum: true},
-	{name: "x-max-priority", integer: true, high: 255, classic: true},
-	{name: "x-queue-mode", texts: []string{"default", "lazy"}, bad: `"unsupported queue mode '%s'"`, classic: true},
-	{name: "x-queue-version", integer: true, low: 1, high: 2, classic: true},
-	{name: "x-queue-master-locator", classic: true},
-	{name: "x-queue-leader-locator", texts: []string{"client-local", "balanced", "random", "least-leaders"}, bad: "invalid_queue_locator_arg", classic: true, quorum: true},
-	{name: "x-quorum-initial-group-size", integer: true, low: 1, high: unlimited, quorum: true},
-	{name: "x-max-in-memory-length", integer: true, high: unlimited, quorum: true},
-	{name: "x-max-in-memory-bytes", integer: true, high: unlimited, quorum: true},
-	{name: "x-consumer-timeout", integer: true, high: unlimited, quorum: true},
-	{name: "x-consumer-disconnected-timeout", integer: true, high: unlimited, quorum: true},
+	{"x-queue-type", classic | quorum, oneOf(`"unsupported queue type '%s'"`, "classic", "quorum")},
+	{"x-expires", classic | quorum, integerIn(1, maxPeriod)},
+	{"x-message-ttl", classic | quorum, integerIn(0, maxPeriod)},
+	{"x-dead-letter-exchange", classic | quorum, anyText},
+	{"x-dead-letter-routing-key", classic | quorum, textBeside("x-dead-letter-exchange", "routing_key_but_no_dlx_defined")},
+	{"x-dead-letter-strategy", quorum, oneOf("invalid_dlx_strategy", "at-most-once", "at-least-once")},
+	{"x-max-length", classic | quorum, integerIn(0, unlimited)},
+	{"x-max-length-bytes", classic | quorum, integerIn(0, unlimited)},
+	{"x-max-in-memory-length", quorum, integerIn(0, unlimited)},
+	{"x-max-in-memory-bytes", quorum, integerIn(0, unlimited)},
+	{"x-max-priority", classic, maxPriority},
+	{"x-overflow", classic | quorum, oneOf("invalid_overflow", "drop-head", "reject-publish", "reject-publish-dlx")},
+	{"x-queue-mode", classic, oneOf(`"unsupported queue mode '%s'"`, "default", "lazy")},
+	{"x-queue-version", classic, queueVersion},
+	{"x-single-active-consumer", classic | quorum, boolean},
+	{"x-queue-master-locator", classic, anyText},
+	{"x-queue-leader-locator", classic | quorum, oneOf("invalid_queue_locator_arg", "client-local", "balanced", "random", "least-leaders")},
+	{"x-quorum-initial-group-size", quorum, integerIn(1, unlimited)},
+	{"x-delivery-limit", quorum, anything},
+	{"x-consumer-timeout", quorum, integerIn(0, unlimited)},
+	{"x-consumer-disconnected-timeout", quorum, integerIn(0, unlimited)},
+	{"x-delayed-retry-type", quorum, oneOf("invalid_delayed_retry_type", "disabled", "all", "failed", "returned")},
+	{"x-delayed-retry-min", quorum, integerIn(0, unlimited)},
+	{"x-delayed-retry-max", quorum, integerIn(0, unlimited)},
+	{"x-max-age", stream, anything},
+	{"x-stream-max-segment-size-bytes", stream, anything},
+	{"x-stream-filter-size-bytes", stream, anything},
+}
+
+// typesIn returns the types that the arguments of a queue allow.
+func typesIn(fields []field) queueTypes {
+	if f := find(fields, "x-queue-type"); f != nil && f.tag == 'S' {
+		switch string(f.value) {
+		case "classic":
+			return classic
+		case "quorum":
+			return quorum
+		}
+	}
+	return classic | quorum
 }
 
 // checkQueueArguments validates the declaration of a new queue.
 func checkQueueArguments(c *PutQueue, v *vhost, fields []field) Result {
-	quorum := false
+	invalid := func(kind, name, format string, more ...any) Result {
+		return refuse(PreconditionFailed, "invalid %s '%s' for queue '%s' in vhost '%s'"+format, append([]any{kind, name, c.Name, v.name}, more...)...)
+	}
+	types, called := typesIn(fields), "classic"
+	if types == quorum {
+		called = "quorum"
+		if strings.HasPrefix(c.Name, "amq.gen-") {
+			return refuse(PreconditionFailed, "Cannot declare a server-named queue for type rabbit_quorum_queue")
+		}
+	}
+	if f := find(fields, "x-dead-letter-exchange"); f != nil && f.tag != 'S' {
+		return refuse(PreconditionFailed, "invalid type '%s' for arg '%s' in queue '%s' in vhost '%s'", tagNames[f.tag], f.name, c.Name, v.name)
+	}
 	if f := find(fields, "x-queue-type"); f != nil {
-		quorum = f.tag == 'S' && string(f.value) == "quorum"
+		if reason := queueArguments[0].wrong(f, fields); reason != "" {
+			return invalid("arg", f.name, ": %s", reason)
+		}
+	}
+	for i := range queueArguments {
+		if a := &queueArguments[i]; a.types&types == 0 && find(fields, a.name) != nil {
+			return invalid("arg", a.name, " of queue type rabbit_%s_queue", called)
+		}
 	}
 	for i := range queueArguments {
 		a := &queueArguments[i]
-		f := find(fields, a.name)
-		if f == nil {
-			continue
-		}
-		if quorum && !a.quorum || !quorum && !a.classic {
-			kind := "classic"
-			if quorum {
-				kind = "quorum"
+		if f := find(fields, a.name); f != nil {
+			if reason := a.wrong(f, fields); reason != "" {
+				return invalid("arg", a.name, ": %s", reason)
 			}
-			return refuse(PreconditionFailed, "invalid arg '%s' for queue '%s' in vhost '%s' of queue type rabbit_%s_queue", a.name, c.Name, v.name, kind)
-		}
-		if a.name == "x-dead-letter-exchange" && f.tag != 'S' {
-			return refuse(PreconditionFailed, "invalid type '%s' for arg 'x-dead-letter-exchange' in queue '%s' in vhost '%s'", tagNames[f.tag], c.Name, v.name)
-		}
-		reason := a.wrong(f)
-		if a.name == "x-dead-letter-routing-key" && find(fields, "x-dead-letter-exchange") == nil {
-			reason = "routing_key_but_no_dlx_defined"
-		}
-		if reason != "" {
-			return refuse(PreconditionFailed, "invalid arg '%s' for queue '%s' in vhost '%s': %s", a.name, c.Name, v.name, reason)
 		}
 	}
-	if !quorum {
-		return Result{}
-	}
-	for property, wrong := range [...]bool{!c.Durable, c.Exclusive, c.AutoDelete} {
-		if wrong {
-			return refuse(PreconditionFailed, "invalid property '%s' for queue '%s' in vhost '%s'",
-				[...]string{"non-durable", "exclusive-owner", "auto-delete"}[property], c.Name, v.name)
-		}
+	switch {
+	case types != quorum:
+	case c.AutoDelete:
+		return invalid("property", "auto-delete", "")
+	case c.Exclusive:
+		return invalid("property", "exclusive-owner", "")
+	case !c.Durable:
+		return invalid("property", "non-durable", "")
 	}
 	return Result{}
 }
 
-// wrong returns RabbitMQ's reason against a value, or "".
-func (a *queueArgument) wrong(f *field) string {
-	if a.integer {
+// differs returns the name of the first argument in which a declaration is not equivalent to the queue that exists,
+// or "". Arguments that are foreign to the queue's type are not compared, and no type is the type classic.
+func differs(received, current []field) string {
+	types := typesIn(current)
+	for i := range queueArguments {
+		a := &queueArguments[i]
+		if a.types&types == 0 {
+			continue
+		}
+		x, y := find(received, a.name), find(current, a.name)
+		if a.name == "x-queue-type" && isClassic(x) && isClassic(y) {
+			continue
+		}
+		if !same(x, y) {
+			return a.name
+		}
+	}
+	return ""
+}
+
+func isClassic(f *field) bool { return f == nil || f.tag == 'S' && string(f.value) == "classic" }
+
+// What follows are RabbitMQ's reasons against a value, "" for none.
+
+func unacceptable(f *field) string { return fmt.Sprintf("{unacceptable_type,%s}", tagNames[f.tag]) }
+
+func anything(*field, []field) string { return "" }
+
+func anyText(f *field, _ []field) string {
+	if f.tag != 'S' {
+		return unacceptable(f)
+	}
+	return ""
+}
+
+func boolean(f *field, _ []field) string {
+	if f.tag != 't' {
+		return unacceptable(f)
+	}
+	return ""
+}
+
+// oneOf allows some texts. A reason with %s shows the text.
+func oneOf(reason string, texts ...string) func(*field, []field) string {
+	return func(f *field, _ []field) string {
+		switch {
+		case f.tag != 'S':
+			return unacceptable(f)
+		case slices.Contains(texts, string(f.value)):
+			return ""
+		case strings.Contains(reason, "%s"):
+			return fmt.Sprintf(reason, f.value)
+		}
+		return reason
+	}
+}
+
+// textBeside allows any text when another argument is there.
+func textBeside(other, reason string) func(*field, []field) string {
+	return func(f *field, all []field) string {
+		if f.tag == 'S' && find(all, other) == nil {
+			return reason
+		}
+		return anyText(f, all)
+	}
+}
+
+const unlimited = 1<<63 - 1
+
+func integerIn(low, high int64) func(*field, []field) string {
+	return func(f *field, _ []field) string {
 		x, ok := f.integer()
 		switch {
 		case !ok:
 			return fmt.Sprintf(`"expected integer, got %s"`, tagNames[f.tag])
-		case a.name == "x-queue-version" && (x < a.low || x > a.high):
-			return fmt.Sprintf(`"unsupported queue version '%d'"`, x)
 		case x < 0:
 			return fmt.Sprintf("{value_negative,%d}", x)
-		case x < a.low:
+		case x < low:
 			return "{value_zero,0}"
-		case x > a.high && a.high == 255:
-			return fmt.Sprintf("{max_value_exceeded,%d}", x)
-		case x > a.high:
+		case x > high:
 			return fmt.Sprintf("{value_too_large,%d}", x)
 		}
 		return ""
 	}
-	switch a.name {
-	case "x-delivery-limit":
-		return ""
-	case "x-single-active-consumer":
-		if f.tag != 't' {
-			return fmt.Sprintf("{unacceptable_type,%s}", tagNames[f.tag])
-		}
-		return ""
+}
+
+func maxPriority(f *field, all []field) string {
+	if x, ok := f.integer(); ok && x > 255 {
+		return fmt.Sprintf("{max_value_exceeded,%d}", x)
 	}
-	if f.tag != 'S' {
-		return fmt.Sprintf("{unacceptable_type,%s}", tagNames[f.tag])
+	return integerIn(0, 255)(f, all)
+}
+
+func queueVersion(f *field, all []field) string {
+	if x, ok := f.integer(); ok && x >= 0 && x != 1 && x != 2 {
+		return fmt.Sprintf(`"unsupported queue version '%d'"`, x)
 	}
-	if a.texts != nil && !slices.Contains(a.texts, string(f.value)) {
-		if a.bad[0] == '"' {
-			return fmt.Sprintf(a.bad, f.value)
-		}
-		return a.bad
-	}
-	return ""
+	return integerIn(0, 2)(f, all)
 }

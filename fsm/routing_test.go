@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 		{queue("n", "x-dead-letter-routing-key", "k"), "406 PRECONDITION_FAILED - invalid arg 'x-dead-letter-routing-key' for queue 'n' in vhost '/': routing_key_but_no_dlx_defined"},
 		{queue("n", "x-dead-letter-exchange", int32(1)), "406 PRECONDITION_FAILED - invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'n' in vhost '/'"},
 		{queue("n", "x-queue-type", "quorum", "x-max-priority", int32(1)), "406 PRECONDITION_FAILED - invalid arg 'x-max-priority' for queue 'n' in vhost '/' of queue type rabbit_quorum_queue"},
-		{queue("n", "x-delivery-limit", int32(1)), "406 PRECONDITION_FAILED - invalid arg 'x-delivery-limit' for queue 'n' in vhost '/' of queue type rabbit_classic_queue"},
+		{queue("n", "x-queue-type", "classic", "x-delivery-limit", int32(1)), "406 PRECONDITION_FAILED - invalid arg 'x-delivery-limit' for queue 'n' in vhost '/' of queue type rabbit_classic_queue"},
 		{quorum(false, false, false), "406 PRECONDITION_FAILED - invalid property 'non-durable' for queue 'n' in vhost '/'"},
 		{quorum(true, false, true), "406 PRECONDITION_FAILED - invalid property 'exclusive-owner' for queue 'n' in vhost '/'"},
 		{quorum(true, true, false), "406 PRECONDITION_FAILED - invalid property 'auto-delete' for queue 'n' in vhost '/'"},
