@@ -42,7 +42,7 @@ func (n *Node) openStores() (s *stores, err error) {
 			_ = s.close()
 		}
 	}()
-	s.watchdog = watchdog.New(watchdog.Options{Limit: c.DiskTimeout, OnFailure: n.fail, Observe: n.observeSync})
+	s.watchdog = watchdog.New(watchdog.Options{Limit: c.DiskTimeout, OnFailure: n.fail, Stopped: n.stopping, Observe: n.observeSync})
 	if s.snapshots, err = snapshotstore.New(c.Files, path.Join(c.DataDir, "snapshots"), keptSnapshots, raftLogger(n.log)); err != nil {
 		return s, fmt.Errorf("open the snapshots: %w", err)
 	}

@@ -259,3 +259,25 @@ func TestRule19ALeaderWhoseDiskHangsIsReplaced(t *testing.T) {
 		t.Error("the new leader cannot commit")
 	}
 }
+
+// TestRule19ANodeThatCannotKeepItsTermStopsAndSaysSo: raft panics on that, and the process would end without a reason
+// that an operator or a service manager understands.
+func TestRule19ANodeThatCannotKeepItsTermStopsAndSaysSo(t *testing.T) {
+	nodes, faults := startFaulty(t, 0)
+	follower := without(nodes, leaderOf(t, nodes))[0]
+	faults[follower].Add(vfs.Rule{Op: vfs.OpSync, Path: "copy", Count: -1, Err: errors.New("input/output error")})
+	leader := leaderOf(t, nodes)
+	next := without(without(nodes, leader), follower)[0]
+	leader.stop(t) // another term begins, with the follower's vote or without
+	select {
+	case <-follower.Failed():
+	case <-time.After(10 * time.Second):
+		t.Fatal("it has not failed")
+	}
+	if follower.Err() == nil || !strings.Contains(follower.Err().Error(), "input/output") {
+		t.Error(follower.Err())
+	}
+	if next.Err() != nil {
+		t.Error(next.Err())
+	}
+}

@@ -60,9 +60,23 @@ func (s *stableStore) Get(key []byte) (v []byte, err error) {
 	return
 }
 
+// SetUint64 does not return when raft's term could not be kept, until the node is stopped: raft would panic, and the
+// process end before it has said why. The nil then only lets raft come to its own end: it cannot vote or append, for
+// every later write is refused, and it talks to nobody any more.
 func (s *stableStore) SetUint64(key []byte, value uint64) error {
-	return s.w.do("SetUint64", true, never, func() error { return s.s.SetUint64(key, value) })
+	err := s.w.do("SetUint64", true, never, func() error { return s.s.SetUint64(key, value) })
+	if err != nil && string(key) == currentTerm {
+		select {
+		case <-s.w.opt.Stopped:
+		case <-s.w.stop:
+		}
+		return nil
+	}
+	return err
 }
+
+// currentTerm is the key under which raft keeps its term.
+const currentTerm = "CurrentTerm"
 
 func (s *stableStore) GetUint64(key []byte) (v uint64, err error) {
 	err = s.w.do("GetUint64", false, notFound, func() (err error) { v, err = s.s.GetUint64(key); return })

@@ -18,6 +18,8 @@ type Options struct {
 	Limit time.Duration // a call that takes longer counts as failed
 	// OnFailure is called once, on a goroutine of its own, and must not call Close. It ends the process.
 	OnFailure func(error)
+	// Stopped is closed when the node is being stopped and talks to nobody any more; nil leaves it to Close.
+	Stopped <-chan struct{}
 	// Observe, if set, gets the duration of each write; it must not block.
 	Observe func(op string, d time.Duration)
 }
