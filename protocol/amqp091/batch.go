@@ -54,6 +54,14 @@ func (b *Batch) piece(p []byte) {
 // Len is how many bytes wait to be written.
 func (b *Batch) Len() int { return b.bytes + len(b.Buf) - b.cut }
 
+// Trim gives back the memory that a burst of output took, for a connection that has nothing more to write. It does nothing while
+// something waits to be written.
+func (b *Batch) Trim() {
+	if b.Len() == 0 && cap(b.Buf) > smallBuffer {
+		*b = Batch{}
+	}
+}
+
 // WriteTo writes everything, with one writev where w is a TCP connection, and empties the batch, whatever the outcome.
 func (b *Batch) WriteTo(w io.Writer) (n int64, err error) {
 	if len(b.pieces) == 0 {

@@ -118,11 +118,12 @@ func TestHotPathsTakeNoMemory(t *testing.T) {
 	raw, buf := PropertyBytes(properties), make([]byte, 0, 4096)
 	publish := BasicPublish{RoutingKey: []byte("key")}
 	payload := publish.Append(nil)
+	field, _ := AppendField(nil, "x-delivery-count", int64(1))
 	for name, f := range map[string]func(){
 		"check properties": func() { _ = raw.Check() },
 		"one property":     func() { raw.Byte(PropertyDeliveryMode); raw.Value(PropertyExpiration) },
 		"one header":       func() { raw.Headers().Lookup("CC") },
-		"add a header":     func() { raw.AppendWithField(buf, payload[:0]) },
+		"add a header":     func() { raw.AppendWithField(buf, field) },
 		"decode publish":   func() { _, args, _ := SplitMethod(payload); _ = publish.Decode(args) },
 		"encode deliver":   func() { m := BasicDeliver{ConsumerTag: "c"}; m.AppendFrame(buf, 1) },
 		"encode return":    func() { m := BasicReturn{ReplyCode: 312, ReplyText: "NO_ROUTE"}; m.AppendFrame(buf, 1) },

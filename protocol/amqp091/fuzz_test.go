@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"time"
 )
 
 // FuzzFrames: any input ends in an error of the peer's or at its end, in the same way however it is cut, and what was read as a
@@ -111,6 +112,10 @@ func FuzzTable(f *testing.F) {
 	b, _ := AppendMap(nil, Map{"a": []any{nil, Map{"x": 1}}, "d": Decimal{1, 2}, "x": []byte("x")})
 	f.Add(b)
 	f.Add(nested('F', 65))
+	f.Add(nested('A', 3))
+	every, _ := AppendMap(nil, Map{"t": true, "b": int8(1), "B": uint8(1), "s": int16(1), "u": uint16(1), "I": int32(1), "i": uint32(1), "l": int64(1),
+		"f": float32(1), "d": 1.0, "S": "s", "T": time.Unix(1, 0), "V": nil})
+	f.Add(every)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Table(b).Map()
 		if checked := Table(b).Check(); (checked == nil) != (err == nil) {

@@ -1,6 +1,7 @@
 package amqp091
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"slices"
@@ -205,23 +206,16 @@ func (p PropertyBytes) AppendWith(dst []byte, property Property, value []byte) P
 	return append(dst, p[to:]...)
 }
 
-// AppendWithField appends to dst the properties with a header added behind the others, taking no look at those. The field is
-// what AppendField made; its name should not be there already, since the first of a name counts: see AppendWithoutHeader. dst
-// must not overlap p.
-func (p PropertyBytes) AppendWithField(dst []byte, field []byte) PropertyBytes {
-	if len(p) < 2 {
-		p = PropertyBytes{0, 0}
-	}
-	at := len(dst)
-	from, to := p.span(PropertyHeaders)
-	if from == to {
-		dst = append(appendLong(append(dst, p[:from]...), field), p[to:]...)
-		be.PutUint16(dst[at:], be.Uint16(p)|uint16(PropertyHeaders))
-		return dst
-	}
-	dst = append(append(append(dst, p[:to]...), field...), p[to:]...)
-	be.PutUint32(dst[at+from:], uint32(to-from-4+len(field)))
-	return dst
+// AppendWithField appends to dst the properties with headers added behind the others, in place of those of the same names. The
+// fields are what AppendField made, one or several; the other headers keep their bytes and order. dst must not overlap p.
+func (p PropertyBytes) AppendWithField(dst []byte, fields []byte) PropertyBytes {
+	return p.appendHeaders(dst, fields, func(name []byte) bool {
+		n, _, rest, ok := Table(fields).next()
+		for ok && !bytes.Equal(n, name) {
+			n, _, rest, ok = rest.next()
+		}
+		return !ok
+	})
 }
 
 // AppendWithoutHeader appends to dst the properties without the headers of that name; the others keep their bytes and order. dst
@@ -230,18 +224,34 @@ func (p PropertyBytes) AppendWithoutHeader(dst []byte, name string) PropertyByte
 	if _, found := p.Headers().Lookup(name); !found {
 		return append(dst, p...)
 	}
+	return p.appendHeaders(dst, nil, func(n []byte) bool { return string(n) != name })
+}
+
+// appendHeaders appends the properties with the headers that are kept, and the fields behind them.
+func (p PropertyBytes) appendHeaders(dst []byte, fields []byte, keep func(name []byte) bool) PropertyBytes {
+	if len(p) < 2 {
+		p = PropertyBytes{0, 0}
+	}
 	at := len(dst)
 	from, to := p.span(PropertyHeaders)
-	dst = append(dst, p[:from+4]...)
+	dst = append(append(dst, p[:from]...), 0, 0, 0, 0)
+	be.PutUint16(dst[at:], be.Uint16(p)|uint16(PropertyHeaders))
 	start := len(dst)
-	t := Table(p[from+4 : to])
-	for n, _, rest, ok := t.next(); ok; n, _, rest, ok = t.next() {
-		if string(n) != name {
-			dst = append(dst, t[:len(t)-len(rest)]...)
+	if from < to {
+		// Headers that are kept are copied together.
+		t := Table(p[from+4 : to])
+		kept := t
+		for n, _, rest, ok := t.next(); ok; n, _, rest, ok = t.next() {
+			if !keep(n) {
+				dst = append(dst, kept[:len(kept)-len(t)]...)
+				kept = rest
+			}
+			t = rest
 		}
-		t = rest
+		dst = append(dst, kept...)
 	}
-	be.PutUint32(dst[at+from:], uint32(len(dst)-start))
+	dst = append(dst, fields...)
+	be.PutUint32(dst[start-4:], uint32(len(dst)-start))
 	return append(dst, p[to:]...)
 }
 

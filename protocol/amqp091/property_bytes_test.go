@@ -148,6 +148,10 @@ func TestHeadersKeepTheirBytes(t *testing.T) {
 	if want := unhex(t, "3000 00000019 0161 4C 0000000000000001 0162 74 07 0161 42 03 0162 56 0163 56 02"); !bytes.Equal(got, want) {
 		t.Errorf("added: %x", got)
 	}
+	got = b.AppendWithField(nil, unhex(t, "0161 42 04 0164 56"))
+	if want := unhex(t, "3000 0000000E 0162 74 07 0162 56 0161 42 04 0164 56  02"); !bytes.Equal(got, want) {
+		t.Errorf("replaced, and another added: %x", got)
+	}
 	got = b.AppendWithoutHeader(nil, "b")
 	if want := unhex(t, "3000 0000000F 0161 4C 0000000000000001 0161 42 03  02"); !bytes.Equal(got, want) {
 		t.Errorf("taken out, twice: %x", got)

@@ -155,6 +155,9 @@ func TestBatch(t *testing.T) {
 			if b.Len() != 0 {
 				t.Fatal("not empty")
 			}
+			if b.Trim(); cap(b.Buf) > smallBuffer {
+				t.Fatal("not small")
+			}
 		}
 	})
 }
