@@ -1,0 +1,196 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/warrenmq/warren/broker"
+	"github.com/warrenmq/warren/protocol/amqp091"
+)
+
+// channel is one channel of a connection, from channel.open until its number is free again. Requests that wait for the
+// log run on its worker, in order; what comes after such a request waits behind it.
+type channel struct {
+	*broker.Channel
+	number     uint16
+	connection *connection
+	requests   *broker.Requests
+	context    context.Context // ends with the channel
+	cancel     context.CancelFunc
+
+	// Only the reader uses these.
+	incoming   incoming // the message that is coming in
+	confirming bool
+	published  uint64        // publishes since confirm.select
+	work       *transaction  // nil: not transactional
+	leaving    chan struct{} // closed when the client's channel.close is served; nil before it came
+
+	lastQueue string // of the last declare; only requests in turn use it
+	confirms  confirms
+
+	mu    sync.Mutex
+	state state // guarded by mu
+}
+
+// state is how far a channel is from its end.
+type state uint8
+
+const (
+	open    state = iota
+	failing       // an exception was raised: what comes in is dropped, channel.close is about to be sent
+	closing       // channel.close was sent: what comes in is dropped until the client has answered
+)
+
+// openChannel serves channel.open.
+func (n *connection) openChannel(number uint16) error {
+	if old := n.find(number); old != nil {
+		if old.leaving == nil {
+			return amqp091.Errorf(amqp091.ChannelError, amqp091.ChannelOpenID, "second 'channel.open' seen")
+		}
+		select { // the client did not wait for close-ok
+		case <-old.leaving:
+		case <-n.context.Done():
+			return errInterrupted
+		}
+	}
+	n.mu.Lock()
+	count := len(n.channels)
+	n.mu.Unlock()
+	if count >= n.channelMax {
+		return amqp091.Errorf(amqp091.NotAllowed, 0, "number of channels opened (%d) has reached the negotiated channel_max (%d)", count, n.channelMax)
+	}
+	b, err := n.session.Channel(uint32(number))
+	if err != nil {
+		return exceptionOf(err, amqp091.ChannelOpenID)
+	}
+	c := &channel{Channel: b, number: number, connection: n, requests: broker.NewRequests(&n.work, n.room)}
+	c.context, c.cancel = context.WithCancel(n.context)
+	c.confirms.channel = c
+	n.mu.Lock()
+	n.channels[number] = c
+	n.mu.Unlock()
+	n.send(number, &amqp091.ChannelOpenOk{})
+	return nil
+}
+
+func (c *channel) is(s state) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state == s
+}
+
+// enter moves the state on; false when it was there already.
+func (c *channel) enter(s state) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state >= s {
+		return false
+	}
+	c.state = s
+	return true
+}
+
+// inTurn runs a request on the worker, behind those before it. bytes is the memory that it keeps. A request of a
+// channel that has failed meanwhile is dropped.
+func (c *channel) inTurn(bytes int, request func() error) {
+	c.requests.Do(bytes, func() {
+		if c.is(open) {
+			c.failed(request())
+		}
+	})
+}
+
+// direct runs a request now if nothing of its channel waits, else in its turn.
+func (c *channel) direct(bytes int, request func() error) error {
+	if c.requests.Busy() {
+		c.inTurn(bytes, request)
+		return nil
+	}
+	return request()
+}
+
+// failed ends the channel or the connection for an error of a request; it runs where the channel's requests run.
+func (c *channel) failed(err error) {
+	var x *amqp091.Error
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+	case !errors.As(err, &x):
+		c.connection.raise(exceptionOf(err, 0))
+	case x.Hard():
+		c.connection.raise(x)
+	default:
+		if c.enter(failing) {
+			c.close(x)
+		}
+	}
+}
+
+// fail ends the channel for a soft exception that the reader met. Frames that follow on it are dropped.
+func (c *channel) fail(x *amqp091.Error) {
+	if c.enter(failing) {
+		c.drop()
+		c.requests.Do(0, func() { c.close(x) })
+	}
+}
+
+// failLater is fail for goroutines that must not block.
+func (c *channel) failLater(x *amqp091.Error) {
+	if x.Hard() {
+		c.connection.raise(x)
+		return
+	}
+	if c.enter(failing) {
+		c.connection.spawn(func() { c.requests.Do(0, func() { c.close(x) }) })
+	}
+}
+
+// close sends channel.close, behind the confirms of everything that was accepted before. What the channel held returns
+// to its queues at once.
+func (c *channel) close(x *amqp091.Error) {
+	n := c.connection
+	c.Channel.Close()
+	_ = n.session.Settled(n.context) // when it fails the connection ends
+	n.server.log.Debug("closed an AMQP channel", "peer", n.name(), "channel", c.number, "code", uint16(x.Code), "reason", x.Text)
+	n.server.broker.Refused()
+	c.mu.Lock()
+	c.state = closing
+	c.mu.Unlock()
+	m := amqp091.ChannelClose{ReplyCode: uint16(x.Code), ReplyText: x.ReplyText(), Cause: x.Cause}
+	n.out.AppendBehind(func(b []byte) []byte { return m.AppendFrame(b, c.number) })
+}
+
+// leave serves the client's channel.close: the number is free again when the answer is on its way.
+func (c *channel) leave() {
+	n := c.connection
+	c.enter(closing) // what follows on the number before close-ok is dropped
+	c.drop()
+	if n.server.broker.Blocked() {
+		c.cancel() // publishes that are held up will not be made
+	}
+	c.leaving = make(chan struct{})
+	c.requests.Do(0, func() {
+		defer close(c.leaving)
+		c.Channel.Close()
+		_ = n.session.Settled(n.context) // when it fails the connection ends
+		c.cancel()
+		n.forget(c)
+		n.out.AppendBehind(func(b []byte) []byte { return (&amqp091.ChannelCloseOk{}).AppendFrame(b, c.number) })
+	})
+}
+
+// forget frees the channel's number.
+func (n *connection) forget(c *channel) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.channels[c.number] == c {
+		delete(n.channels, c.number)
+	}
+}
+
+// find returns the channel of a number, nil if it is not open.
+func (n *connection) find(number uint16) *channel {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.channels[number]
+}

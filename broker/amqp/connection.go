@@ -1,0 +1,254 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/warrenmq/warren/broker"
+	"github.com/warrenmq/warren/protocol/amqp091"
+)
+
+// connection is one client. Its reader is run itself; its writer is the Outgoing's goroutine; a channel with requests
+// that wait for the log has a worker of its own, so that no channel delays another.
+type connection struct {
+	server  *Server
+	conn    net.Conn
+	reads   deadlineReader
+	reader  *amqp091.Reader
+	out     *broker.Outgoing
+	quit    chan struct{}   // closed by the server when it closes
+	context context.Context // ends with the connection, or with its first exception
+	cancel  context.CancelFunc
+	work    sync.WaitGroup // writer, watcher, workers of channels
+
+	// Set in the handshake, constant afterwards.
+	peer       client
+	frameMax   uint32 // bytes of a frame that goes out
+	channelMax int
+	heartbeat  time.Duration
+	session    *broker.Session
+
+	// Only the reader uses these.
+	partial int    // bytes of bodies that have not come in completely
+	uploads uint64 // bodies that went to the log in parts
+	pending pending
+	names   amqp091.Strings
+
+	mu       sync.Mutex
+	channels map[uint16]*channel // only the reader adds to it; guarded by mu
+	failure  *amqp091.Error      // the first exception that did not come from the reader; guarded by mu
+	blocked  bool                // connection.blocked was sent and not taken back; guarded by mu
+	ending   bool                // nothing new may be started in work; guarded by mu
+}
+
+func newConnection(s *Server, c net.Conn) *connection {
+	n := &connection{server: s, conn: c, quit: make(chan struct{}), channels: map[uint16]*channel{}}
+	n.reads.conn = c
+	n.reader = amqp091.NewReader(&n.reads, handshakeFrameMax)
+	n.out = broker.NewOutgoing(c, n.drained)
+	n.context, n.cancel = context.WithCancel(context.Background())
+	return n
+}
+
+// run serves the connection until it has ended.
+func (n *connection) run() {
+	written := make(chan struct{})
+	n.work.Go(func() {
+		defer close(written)
+		if n.out.Run() != nil {
+			_ = n.conn.Close() // the reader ends too
+		}
+	})
+	end := n.greet()
+	if end == nil {
+		n.work.Go(n.watch)
+		end = n.read()
+	}
+	n.cancel()
+	n.release()
+	n.end(end)
+	n.out.Close()
+	select {
+	case <-written:
+	case <-time.After(endTimeout): // the client does not read
+	}
+	_ = n.conn.Close()
+	n.mu.Lock()
+	n.ending = true
+	n.mu.Unlock()
+	n.work.Wait()
+}
+
+// release gives back what the client holds: consumers end, deliveries return, exclusive queues go. It waits until that
+// is applied, so that a client may rely on it when it sees the end of its connection.
+func (n *connection) release() {
+	if n.session == nil {
+		return
+	}
+	n.session.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	_ = n.session.Settled(ctx) // fails when the term is over: then the next one does it
+}
+
+// spawn runs a goroutine that run waits for; it does nothing when the connection has ended.
+func (n *connection) spawn(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.ending {
+		n.work.Go(f)
+	}
+}
+
+// read serves frames until the connection ends, and says how it ended.
+func (n *connection) read() *ended {
+	defer n.flush()
+	for {
+		if n.reader.Buffered() == 0 {
+			n.flush()
+			n.room()
+		}
+		f, err := n.reader.Next()
+		if err == nil {
+			err = n.serve(f)
+		}
+		if err != nil {
+			return n.endOf(err)
+		}
+	}
+}
+
+// raise ends the connection with an exception from a goroutine other than the reader's. It does not block.
+func (n *connection) raise(e *amqp091.Error) {
+	n.mu.Lock()
+	if n.failure == nil {
+		n.failure = e
+	}
+	n.mu.Unlock()
+	n.cancel()
+	n.reads.interrupt()
+}
+
+// drained tells the broker that deliveries may go on.
+func (n *connection) drained() {
+	if s := n.session; s != nil {
+		s.Drained()
+	}
+}
+
+// room waits until the client has read enough of what it asked for.
+func (n *connection) room() { n.out.WaitForRoom(n.context.Done()) }
+
+// send appends a method to what goes out.
+func (n *connection) send(channel uint16, m amqp091.Method) {
+	n.out.Append(func(b []byte) []byte { return m.AppendFrame(b, channel) })
+}
+
+// watch ends the connection when its leadership does, when an operator says so, or when the server closes, and tells a
+// client that has been blocked when it may go on.
+func (n *connection) watch() {
+	for {
+		reason, changed := n.server.broker.Flow()
+		if reason == "" {
+			n.unblock()
+		}
+		select {
+		case <-n.session.Ended():
+			reason := n.session.Reason()
+			if reason == "" {
+				reason = leaderGone
+			}
+			n.raise(forced(reason))
+			return
+		case <-n.quit:
+			n.raise(forced("broker forced connection closure with reason 'shutdown'"))
+			return
+		case <-changed:
+		case <-n.context.Done():
+			return
+		}
+	}
+}
+
+// leaderGone is what a client reads when the leadership that served it is over.
+const leaderGone = "the leader of the cluster has changed, connect again"
+
+// block tells the client, once, that its publishes wait (connection.blocked, section 1.10 of the reference).
+func (n *connection) block(reason string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.blocked && n.peer.blockedNotify {
+		n.blocked = true
+		n.send(0, &amqp091.ConnectionBlocked{Reason: reason})
+	}
+}
+
+func (n *connection) unblock() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.blocked {
+		n.blocked = false
+		n.send(0, &amqp091.ConnectionUnblocked{})
+	}
+}
+
+// deadlineReader bounds the reads of a socket and can be interrupted for good.
+type deadlineReader struct {
+	conn net.Conn
+
+	mu          sync.Mutex
+	until       time.Time     // of all reads together; guarded by mu
+	timeout     time.Duration // of each read, 0: none; guarded by mu
+	interrupted bool          // guarded by mu
+}
+
+var errInterrupted = errors.New("interrupted")
+
+func (r *deadlineReader) Read(b []byte) (int, error) {
+	if err := r.arm(); err != nil {
+		return 0, err
+	}
+	n, err := r.conn.Read(b)
+	if err != nil && err != io.EOF {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.interrupted {
+			return n, errInterrupted
+		}
+	}
+	return n, err
+}
+
+func (r *deadlineReader) arm() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.interrupted:
+		return errInterrupted
+	case !r.until.IsZero():
+		return r.conn.SetReadDeadline(r.until)
+	case r.timeout > 0:
+		return r.conn.SetReadDeadline(time.Now().Add(r.timeout))
+	}
+	return nil
+}
+
+// within bounds all reads from now on by a time, or each read by a timeout; zero values lift the bounds.
+func (r *deadlineReader) within(until time.Time, timeout time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until, r.timeout, r.interrupted = until, timeout, false
+	_ = r.conn.SetReadDeadline(until)
+}
+
+// interrupt ends the read under way, and all to come.
+func (r *deadlineReader) interrupt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.interrupted = true
+	_ = r.conn.SetReadDeadline(time.Unix(1, 0))
+}
