@@ -18,16 +18,27 @@ type Content struct {
 	Body       []byte
 
 	method MethodID
-	header bool // it is there
+	header bool   // it is there
+	passed uint64 // bytes of the body that Pass has handed out
 }
 
 // Begin starts a message after its method.
 func (c *Content) Begin(id MethodID) {
-	c.method, c.header, c.Size, c.Properties, c.Body = id, false, 0, nil, nil
+	*c = Content{MaxBytes: c.MaxBytes, method: id}
 }
 
 // Drop gives up the message under way, as when its channel is closed.
 func (c *Content) Drop() { c.Begin(0) }
+
+// Pass hands out what has arrived of the body since the last Pass and forgets it, so that a large body need not be kept.
+func (c *Content) Pass() []byte {
+	b := c.Body
+	c.passed += uint64(len(b))
+	c.Body = nil
+	return b
+}
+
+func (c *Content) received() uint64 { return c.passed + uint64(len(c.Body)) }
 
 // Pending returns the method whose message is under way, or 0.
 func (c *Content) Pending() MethodID { return c.method }
@@ -58,7 +69,7 @@ func (c *Content) Take(r *Reader, f Frame) (complete bool, err error) {
 	} else {
 		err = c.takeBody(r, f)
 	}
-	if err != nil || uint64(len(c.Body)) < c.Size {
+	if err != nil || c.received() < c.Size {
 		return false, err
 	}
 	c.method = 0
@@ -99,12 +110,13 @@ func (c *Content) takeHeader(r *Reader) error {
 }
 
 func (c *Content) takeBody(r *Reader, f Frame) (err error) {
-	if uint64(f.Size) > c.Size-uint64(len(c.Body)) {
-		return Errorf(UnexpectedFrame, c.method, "a content body frame of %d bytes exceeds the %d that remain", f.Size, c.Size-uint64(len(c.Body)))
+	left := c.Size - c.received()
+	if uint64(f.Size) > left {
+		return Errorf(UnexpectedFrame, c.method, "a content body frame of %d bytes exceeds the %d that remain", f.Size, left)
 	}
 	if grown := len(c.Body) + int(f.Size); grown > cap(c.Body) && len(c.Body) > 0 {
 		// Doubling what has arrived keeps both the copies and the trust in the announced size small.
-		c.Body = slices.Grow(c.Body, min(int(c.Size), max(grown, 2*len(c.Body)))-len(c.Body))
+		c.Body = slices.Grow(c.Body, min(len(c.Body)+int(left), max(grown, 2*len(c.Body)))-len(c.Body))
 	}
 	c.Body, err = r.AppendPayload(c.Body)
 	return err
