@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/warrenmq/warren/broker"
+	"github.com/warrenmq/warren/broker/amqp"
 	"github.com/warrenmq/warren/broker/httpapi"
 	"github.com/warrenmq/warren/broker/native"
+	"github.com/warrenmq/warren/broker/relay"
 	"github.com/warrenmq/warren/cluster"
 	"github.com/warrenmq/warren/fsm"
 	"github.com/warrenmq/warren/fsm/store/vfs"
@@ -27,7 +29,7 @@ type Config struct {
 	// Cluster configures the Raft node. FSM, Unreadable, ObserveApply, Report and Clients are filled in by New.
 	Cluster cluster.Config
 
-	NativeAddr, AMQPAddr, HTTPAddr                string // listeners; "" leaves one out. AMQPAddr is only advertised so far
+	NativeAddr, AMQPAddr, HTTPAddr                string // listeners; "" leaves one out
 	NativeAdvertise, AMQPAdvertise, HTTPAdvertise string // "" takes the listener's own address
 
 	BodyMemory  int64         // bytes of message bodies kept in memory; 0 takes the machine's default
@@ -38,6 +40,7 @@ type Config struct {
 
 	CollectRecords int // message files are collected above so many records; 0 takes the default
 	Broker         broker.Config
+	AMQP           amqp.Config // ClusterName and Logger are filled in
 	Logger         *slog.Logger
 
 	// WrapNode changes what the broker sees of the Raft node: the simulation plants faults with it. Nil changes nothing.
@@ -55,11 +58,13 @@ type Server struct {
 	node    *cluster.Node
 	broker  *broker.Broker
 	native  *native.Server
+	amqp    *amqp.Server
+	relay   *relay.Server // in front of amqp: on a follower it brings clients to the leader
 	web     *http.Server
 
-	lock                         io.Closer // of the data directory; nil when nobody else can reach it
-	nativeListener, httpListener net.Listener
-	fatal                        chan error // capacity 1: the state machine cannot go on
+	lock                                       io.Closer // of the data directory; nil when nobody else can reach it
+	nativeListener, amqpListener, httpListener net.Listener
+	fatal                                      chan error // capacity 1: the state machine cannot go on
 }
 
 // New opens the data directory and all listeners and starts taking part in the cluster. Clients are served by Run.
@@ -95,6 +100,9 @@ func New(c Config) (_ *Server, err error) {
 	if s.nativeListener, err = s.listen("native", c.NativeAddr); err != nil {
 		return nil, err
 	}
+	if s.amqpListener, err = s.listen("amqp", c.AMQPAddr); err != nil {
+		return nil, err
+	}
 	if s.httpListener, err = s.listen("http", c.HTTPAddr); err != nil {
 		return nil, err
 	}
@@ -105,10 +113,7 @@ func New(c Config) (_ *Server, err error) {
 	c.Cluster.FSM, c.Cluster.Unreadable = s.machine.FSM(), fsm.Unreadable
 	c.Cluster.Report, c.Cluster.ObserveApply = s.report, s.broker.ObserveApply
 	c.Cluster.Clients = cluster.Addresses{Native: advertised(c.NativeAdvertise, s.nativeListener),
-		AMQP: c.AMQPAdvertise, HTTP: advertised(c.HTTPAdvertise, s.httpListener)}
-	if c.Cluster.Clients.AMQP == "" {
-		c.Cluster.Clients.AMQP = c.AMQPAddr
-	}
+		AMQP: advertised(c.AMQPAdvertise, s.amqpListener), HTTP: advertised(c.HTTPAdvertise, s.httpListener)}
 	if s.node, err = cluster.Open(c.Cluster); err != nil {
 		return nil, err
 	}
@@ -118,6 +123,9 @@ func New(c Config) (_ *Server, err error) {
 	}
 	s.broker.Attach(node, s.machine)
 	s.native = native.NewServer(s.broker, c.Logger)
+	c.AMQP.ClusterName, c.AMQP.Logger = s.node.ClusterID, c.Logger
+	s.amqp = amqp.NewServer(s.broker, c.AMQP)
+	s.relay = relay.NewServer(s.broker, s.node, s.amqp, c.Logger)
 	s.web = s.newWeb()
 	return s, nil
 }
@@ -166,6 +174,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.nativeListener != nil {
 		work.Go(func() { _ = s.native.Serve(s.nativeListener) })
 	}
+	if s.amqpListener != nil {
+		work.Go(func() { _ = s.relay.Serve(s.amqpListener) })
+	}
 	if s.httpListener != nil {
 		work.Go(func() { _ = s.web.Serve(httpapi.Limit(s.httpListener, httpapi.MaxConnections)) })
 	}
@@ -180,6 +191,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.closeListeners()
 	s.native.Close(within)
+	s.amqp.Close(within)
+	s.relay.Close(within)
 	if s.web.Shutdown(within) != nil {
 		_ = s.web.Close()
 	}
@@ -201,7 +214,7 @@ func (s *Server) wait(ctx context.Context) error {
 }
 
 func (s *Server) closeListeners() {
-	for _, l := range []net.Listener{s.nativeListener, s.httpListener} {
+	for _, l := range []net.Listener{s.nativeListener, s.amqpListener, s.httpListener} {
 		if l != nil {
 			_ = l.Close()
 		}
@@ -210,6 +223,9 @@ func (s *Server) closeListeners() {
 
 // NativeAddr returns the address that the native listener is bound to, "" without one.
 func (s *Server) NativeAddr() string { return advertised("", s.nativeListener) }
+
+// AMQPAddr returns the address that the AMQP listener is bound to, "" without one.
+func (s *Server) AMQPAddr() string { return advertised("", s.amqpListener) }
 
 // HTTPAddr returns the address that the HTTP listener is bound to, "" without one.
 func (s *Server) HTTPAddr() string { return advertised("", s.httpListener) }

@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 		"github.com/vmihailenco/msgpack/v5"},
 
 	"broker":            {"protocol/...", "fsm", "cluster"},
+	"broker/amqp":       {"broker", "fsm", "protocol/amqp091"},
 	"broker/native":     {"broker", "fsm", "protocol/native"},
 	"broker/httpapi":    {"broker", "fsm", "cluster", "protocol/...", "github.com/prometheus/client_golang/..."},
 	"broker/relay":      {"broker", "cluster", "protocol/amqp091"},

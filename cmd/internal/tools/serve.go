@@ -24,8 +24,8 @@ func (s *serve) Run(ctx context.Context, std Streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.Out, "warren %s listens: native %s, http %s, raft %s, gossip %s; data in %s\n", versionText(),
-		node.NativeAddr(), node.HTTPAddr(), s.RaftAddr, s.GossipAddr, s.DataDir)
+	fmt.Fprintf(std.Out, "warren %s listens: native %s, amqp %s, http %s, raft %s, gossip %s; data in %s\n", versionText(),
+		node.NativeAddr(), node.AMQPAddr(), node.HTTPAddr(), s.RaftAddr, s.GossipAddr, s.DataDir)
 	if err := node.Run(ctx); err != nil {
 		return coded{server.ExitCode(err), err}
 	}
