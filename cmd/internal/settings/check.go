@@ -20,7 +20,11 @@ const (
 	minMemory          = 16 << 20
 	minDiskTimeout     = 100 * time.Millisecond
 	minSnapshotAge     = time.Second
+	maxUserBytes       = 255 // as AMQP carries them
 )
+
+// noUsers is what stands for an empty list of users.
+const noUsers = "none"
 
 var nodeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
@@ -36,6 +40,7 @@ func (s *Serve) Problems() []string {
 
 	s.checkAddresses(c)
 	s.checkForming(c)
+	s.checkClients(c)
 	c.oneOf("timing", s.Timing, "default", "fast")
 	c.oneOf("log-store", s.LogStore, "segments", "bolt")
 	c.oneOf("log-level", s.LogLevel, "debug", "info", "warn", "error")
@@ -55,6 +60,19 @@ func (s *Serve) Problems() []string {
 	c.span("disk-timeout", s.DiskTimeout, minDiskTimeout)
 	c.span("close-within", s.CloseWithin, time.Millisecond)
 	return c.problems
+}
+
+func (s *Serve) checkClients(c *check) {
+	if s.DefaultUser == "" || len(s.DefaultUser) > maxUserBytes {
+		c.add("default-user", "must be 1 to %d bytes", maxUserBytes)
+	}
+	if s.DefaultPassword == "" {
+		c.add("default-password", "must not be empty")
+	}
+	if len(s.LoopbackUsers) == 0 || slices.Contains(s.LoopbackUsers, "") || slices.Contains(s.LoopbackUsers, noUsers) && len(s.LoopbackUsers) > 1 {
+		c.add("loopback-users", "name users, or say %s alone", noUsers)
+	}
+	c.span("consumer-timeout", s.ConsumerTimeout, 0)
 }
 
 func (s *Serve) checkForming(c *check) {

@@ -3,6 +3,7 @@ package settings
 import (
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/warrenmq/warren/broker/server"
@@ -26,7 +27,7 @@ func (s *Serve) Config(log *slog.Logger, version string) server.Config {
 	if s.Timing == "fast" {
 		timing = cluster.Timing{Heartbeat: 200 * time.Millisecond, Election: 200 * time.Millisecond, Lease: 180 * time.Millisecond}
 	}
-	return server.Config{
+	config := server.Config{
 		Cluster: cluster.Config{
 			NodeID: s.NodeID, DataDir: s.DataDir, Version: version,
 			RaftAddr: s.RaftAddr, RaftAdvertise: s.AdvertiseRaft, GossipAddr: s.GossipAddr, GossipAdvertise: s.AdvertiseGossip,
@@ -40,4 +41,11 @@ func (s *Serve) Config(log *slog.Logger, version string) server.Config {
 		MaxMemory: maxMemory(s.MaxMemory.Bytes), MinDiskFree: uint64(s.MinDiskFree.Bytes),
 		BodyMemory: s.Memory.Bytes, CloseWithin: s.CloseWithin.Duration, CollectRecords: s.CollectRecords.N, Logger: log,
 	}
+	config.Broker.DefaultUser, config.Broker.DefaultPassword = s.DefaultUser, s.DefaultPassword
+	config.Broker.ConsumerTimeout = s.ConsumerTimeout.Duration
+	config.Broker.LoopbackUsers = s.LoopbackUsers
+	if slices.Equal(s.LoopbackUsers, []string{noUsers}) {
+		config.Broker.LoopbackUsers = []string{}
+	}
+	return config
 }

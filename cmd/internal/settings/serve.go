@@ -29,6 +29,11 @@ type Serve struct {
 	AdvertiseRaft   string `env:"WARREN_ADVERTISE_RAFT" placeholder:"HOST:PORT" group:"Addresses" help:"The same for Raft."`
 	AdvertiseGossip string `env:"WARREN_ADVERTISE_GOSSIP" placeholder:"HOST:PORT" group:"Addresses" help:"The same for gossip."`
 
+	DefaultUser     string   `env:"WARREN_DEFAULT_USER" default:"guest" placeholder:"NAME" group:"Clients" help:"The one user there is so far. Say the same on every node."`
+	DefaultPassword string   `env:"WARREN_DEFAULT_PASSWORD" default:"guest" placeholder:"TEXT" group:"Clients" help:"That user's password. Better in the environment or the file than as a flag, which every process on the host can read."`
+	LoopbackUsers   []string `env:"WARREN_LOOPBACK_USERS" sep:"," default:"guest" placeholder:"NAME" group:"Clients" help:"Users who may log in from this host only, comma-separated. none lets everybody log in from anywhere."`
+	ConsumerTimeout Span     `env:"WARREN_CONSUMER_TIMEOUT" default:"0s" group:"Clients" help:"How long a delivery may stay unacknowledged: then it returns to its queue and its consumer is cancelled. A consumer's own x-consumer-timeout and its queue's go before it. 0s is for ever."`
+
 	LogStore         string `env:"WARREN_LOG_STORE" default:"segments" group:"Storage" help:"How the Raft log is kept: segments (own append-only files) or bolt (raft-boltdb, slower). A data directory keeps the kind it was made with."`
 	SegmentSize      Size   `env:"WARREN_SEGMENT_SIZE" default:"64MiB" group:"Storage" help:"Size of one file of the segmented log."`
 	SnapshotLogBytes Size   `env:"WARREN_SNAPSHOT_LOG_BYTES" default:"64MiB" group:"Storage" help:"A snapshot is taken after so many bytes of log."`

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,17 +73,40 @@ func TestFlagWinsOverEnvironmentOverFile(t *testing.T) {
 	}
 }
 
+func TestWhoMayLogIn(t *testing.T) {
+	for _, c := range []struct {
+		flags []string
+		want  []string
+	}{{nil, []string{"guest"}}, {[]string{"--loopback-users", "none"}, []string{}}, {[]string{"--loopback-users", "a,b"}, []string{"a", "b"}}} {
+		s := parse(t, c.flags...)
+		if p := s.Problems(); len(p) > 0 {
+			t.Fatal(p)
+		}
+		got := s.Config(nil, "").Broker
+		if got.DefaultUser != "guest" || got.DefaultPassword != "guest" || got.LoopbackUsers == nil || !slices.Equal(got.LoopbackUsers, c.want) {
+			t.Errorf("%v: %+v", c.flags, got)
+		}
+	}
+	for _, bad := range []string{"--loopback-users=", "--loopback-users=none,x"} {
+		if s := parse(t, bad); len(s.Problems()) == 0 {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}
+
 func TestAllProblemsAtOnce(t *testing.T) {
 	file := write(t, "bad.toml", "nodeid = 'x'\nhelp = true\ndata-dir = ['a', 3]\n")
 	t.Setenv("WARREN_DISK_TIMEOUT", "soon")
 	s := parse(t, "--config", file, "--node-id", "a b", "--native-addr", "0.0.0.0:5670", "--http-addr", "[::]:80", "--raft-addr", "nowhere",
 		"--gossip-addr", "127.0.0.1:http", "--advertise-gossip", "0.0.0.0:1", "--timing", "slow", "--log-store", "paper",
 		"--segment-size", "1KiB", "--snapshot-log-bytes", "much", "--memory", "1KiB", "--bootstrap-expect", "3", "--join", "",
-		"--log-level", "loud", "--log-format", "xml", "--close-within", "0s", "--collect-records=-1", "--snapshot-age=-1s")
+		"--log-level", "loud", "--log-format", "xml", "--close-within", "0s", "--collect-records=-1", "--snapshot-age=-1s",
+		"--default-user=", "--default-password=", "--loopback-users", "none,guest", "--consumer-timeout=-1s")
 	all := strings.Join(s.Problems(), "\n")
 	for _, want := range []string{`no setting "nodeid"`, `no setting "help"`, "data-dir must be", "--disk-timeout", "--node-id", "--advertise-native: is needed",
 		"--advertise-http: is needed", "--raft-addr", "--gossip-addr", "--advertise-gossip", "--timing", "--log-store", "--segment-size",
-		"--snapshot-log-bytes", "--memory", "--join", "--log-level", "--log-format", "--close-within", "--collect-records", "--snapshot-age"} {
+		"--snapshot-log-bytes", "--memory", "--join", "--log-level", "--log-format", "--close-within", "--collect-records", "--snapshot-age",
+		"--default-user", "--default-password", "--loopback-users", "--consumer-timeout"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("not told: %s", want)
 		}
