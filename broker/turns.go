@@ -18,6 +18,7 @@ type level struct {
 	priority  int64
 	consumers []*consumer
 	next      int // whose turn it is
+	picked    int // whom pick returned last
 }
 
 func (t *turns) find(priority int64) (i int, found bool) {
@@ -55,22 +56,26 @@ func (t *turns) remove(c *consumer) bool {
 	return true
 }
 
-// pick returns the next consumer that can take a message, nil when none can.
+// pick returns whose turn it is of those that can take a message, nil when none can. The turn passes with served.
 func (t *turns) pick() *consumer {
 	for i := range t.levels {
 		l := &t.levels[i]
-		for range l.consumers {
-			if l.next >= len(l.consumers) {
-				l.next = 0
-			}
-			c := l.consumers[l.next]
-			l.next++
-			if c.ready() {
+		for n := range l.consumers {
+			at := (l.next + n) % len(l.consumers)
+			if c := l.consumers[at]; c.ready() {
+				l.picked = at
 				return c
 			}
 		}
 	}
 	return nil
+}
+
+// served passes the turn on from the consumer that pick returned just before.
+func (t *turns) served(c *consumer) {
+	if i, found := t.find(c.priority); found {
+		t.levels[i].next = t.levels[i].picked + 1
+	}
 }
 
 // first returns the consumer that came first of the highest priority, nil without any.

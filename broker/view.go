@@ -93,6 +93,7 @@ func (v *view) deliverAll() bool {
 			if more = ok; !ok {
 				break
 			}
+			v.turns.served(c)
 			v.held.add(m.Sequence)
 			if !c.channel.deliver(c, v, &m) { // closed meanwhile: it was not handed out
 				v.held.remove(m.Sequence)

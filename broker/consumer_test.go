@@ -1,0 +1,156 @@
+package broker
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/warrenmq/warren/fsm"
+)
+
+// Field tables of queue arguments.
+var (
+	singleActive = []byte("\x18x-single-active-consumert\x01")
+	quorum       = []byte("\x0cx-queue-typeS\x00\x00\x00\x06quorum")
+)
+
+// TestRow171And172PrioritiesAndTurns: the highest priority is served first until its prefetch is full, equals strictly in turn.
+func TestRow171And172PrioritiesAndTurns(t *testing.T) {
+	w := startAlone(t, Config{}).connect()
+	w.declare(Queue{Name: "q"})
+	ch := w.channel(1)
+	ch.Qos(2, false)
+	w.consume(ch, Consumer{Queue: "q", Tag: "high", Priority: 10})
+	ch.Qos(0, false)
+	for _, tag := range []string{"a", "b", "c"} {
+		w.consume(ch, Consumer{Queue: "q", Tag: tag})
+	}
+	w.consume(ch, Consumer{Queue: "q", Tag: "low", Priority: -1})
+	var highest uint64
+	for i, tag := range []string{"high", "high", "a", "b", "c", "a", "b", "c"} {
+		w.publish("q", fmt.Sprint(i))
+		if d := w.next(tag, fmt.Sprint(i)); tag == "high" {
+			highest = d.Tag
+		}
+	}
+	check(t, ch.SettleTag(fsm.Acknowledge, highest, false))
+	w.publish("q", "again")
+	w.next("high", "again")
+}
+
+func TestRow162To165WhoMayConsume(t *testing.T) {
+	a := startAlone(t, Config{})
+	w, other := a.connect(), a.connect()
+	w.declare(Queue{Name: "q"})
+	w.declare(Queue{Name: "mine", Exclusive: true})
+	w.declare(Queue{Name: "single", Arguments: singleActive})
+	ch, second := w.channel(1), w.channel(2)
+	consume := func(c Consumer) error { return ch.Consume(within(t), c, func(string) {}) }
+	w.consume(ch, Consumer{Queue: "q", Tag: "t"})
+	refused(t, consume(Consumer{Queue: "missing", Tag: "t"}), fsm.NotAllowed, "NOT_ALLOWED - attempt to reuse consumer tag 't'")
+	w.consume(second, Consumer{Queue: "q", Tag: "t"})
+	refused(t, consume(Consumer{Queue: "missing"}), fsm.NotFound, "NOT_FOUND - no queue 'missing' in vhost '/'")
+	refused(t, other.channel(1).Consume(within(t), Consumer{Queue: "mine", Exclusive: true}, func(string) {}), fsm.ResourceLocked, "does not match that of the original declaration")
+	refused(t, consume(Consumer{Queue: "q", Exclusive: true}), fsm.AccessRefused, "ACCESS_REFUSED - queue 'q' in vhost '/' in exclusive use")
+	refused(t, consume(Consumer{Queue: "single", Exclusive: true}), fsm.AccessRefused, "queue 'single' in vhost '/' in exclusive use")
+	w.consume(ch, Consumer{Queue: "mine", Exclusive: true})
+	refused(t, consume(Consumer{Queue: "mine"}), fsm.AccessRefused, "queue 'mine' in vhost '/' in exclusive use")
+}
+
+// TestRow196And197SingleActiveConsumer: one receives; the next takes over on cancel at once, a newcomer of a higher
+// priority when the active one holds nothing.
+func TestRow196And197SingleActiveConsumer(t *testing.T) {
+	a := startAlone(t, Config{})
+	w, other := a.connect(), a.connect()
+	w.declare(Queue{Name: "q", Arguments: singleActive})
+	ch := w.channel(1)
+	w.consume(ch, Consumer{Queue: "q", Tag: "first"})
+	w.consume(ch, Consumer{Queue: "q", Tag: "second"})
+	w.publish("q", "1", "2")
+	one, two := w.next("first", "1"), w.next("first", "2")
+	w.consume(ch, Consumer{Queue: "q", Tag: "high", Priority: 5})
+	w.publish("q", "3")
+	w.blocked("q") // the active one is to give way and gets nothing new
+	check(t, ch.SettleTag(fsm.Acknowledge, one.Tag, false))
+	w.blocked("q")
+	w.nothing()
+	if rows := w.session.Consumers("first"); len(rows) != 1 || !rows[0].Active {
+		t.Fatalf("%+v", rows)
+	}
+	check(t, ch.SettleTag(fsm.Acknowledge, two.Tag, false))
+	w.next("high", "3")
+	check(t, ch.Cancel(within(t), "high"))
+	w.publish("q", "4")
+	w.next("first", "4") // at once, although the cancelled one still holds a message
+	otherChannel := other.channel(1)
+	other.consume(otherChannel, Consumer{Queue: "q", Tag: "last"})
+	ch.Close()
+	check(t, w.session.Settled(within(t)))
+	other.next("last", "3")
+	other.next("last", "4")
+}
+
+func TestRow198GetOnASingleActiveQueue(t *testing.T) {
+	w := startAlone(t, Config{}).connect()
+	ch := w.channel(1)
+	w.declare(Queue{Name: "q", Durable: true, Arguments: append(append([]byte{}, quorum...), singleActive...)})
+	w.declare(Queue{Name: "k", Arguments: singleActive})
+	_, err := ch.Get(within(t), "q", true, func(*Delivery, uint64) {})
+	refused(t, err, fsm.ResourceLocked, "basic.get operations are not supported by quorum queues with single active consumer")
+	_, err = ch.Get(within(t), "k", true, func(*Delivery, uint64) {})
+	check(t, err)
+}
+
+// TestRow106AutoDeleteQueueIsGoneWhenTheAnswerComes: after cancel and after close nobody finds it any more.
+func TestRow106AutoDeleteQueueIsGoneWhenTheAnswerComes(t *testing.T) {
+	a := startAlone(t, Config{})
+	watcher := a.connect()
+	gone := func(name string) {
+		t.Helper()
+		_, err := watcher.session.QueueExists(within(t), name)
+		refused(t, err, fsm.NotFound, "no queue '"+name+"' in vhost '/'")
+	}
+	for i := range 20 {
+		w := a.connect()
+		ch := w.channel(1)
+		for _, name := range []string{"cancelled", "closed", "ended"} {
+			w.declare(Queue{Name: name, AutoDelete: true})
+		}
+		w.consume(ch, Consumer{Queue: "cancelled", Tag: "t"})
+		w.consume(ch, Consumer{Queue: "closed"})
+		check(t, ch.Cancel(within(t), "t"))
+		gone("cancelled")
+		if i%2 == 0 {
+			w.consume(w.channel(2), Consumer{Queue: "ended"})
+		}
+		ch.Close()
+		check(t, w.session.Settled(within(t)))
+		gone("closed")
+		if _, err := watcher.session.QueueExists(within(t), "ended"); err != nil {
+			t.Fatal(err)
+		}
+		w.session.Close()
+		check(t, w.session.Settled(within(t)))
+		if i%2 == 0 {
+			gone("ended")
+		}
+	}
+}
+
+func TestRow168ATagIsFreeAfterItsQueueWent(t *testing.T) {
+	w := startAlone(t, Config{}).connect()
+	ch := w.channel(1)
+	w.declare(Queue{Name: "q"})
+	w.consume(ch, Consumer{Queue: "q", Tag: "t"})
+	_, err := w.session.DeleteQueue(within(t), "q", false, false)
+	check(t, err)
+	select {
+	case c := <-w.cancelled:
+		if c.ConsumerTag != "t" || c.Channel != 1 || c.Cause != QueueGone {
+			t.Fatalf("%+v", c)
+		}
+	case <-within(t).Done():
+		t.Fatal("the consumer was not told")
+	}
+	w.declare(Queue{Name: "q"})
+	w.consume(ch, Consumer{Queue: "q", Tag: "t"})
+}
