@@ -65,6 +65,6 @@ func (ch *Channel) expire(now time.Duration) {
 		}
 	}
 	for _, t := range late.list {
-		ch.session.lane.submitSettle(t.view, fsm.Return, t.sequences()...)
+		ch.session.lane.submitSettle(t.view, fsm.Return, nil, t.sequences()...)
 	}
 }

@@ -61,7 +61,7 @@ type Channel struct {
 	lastTag   uint64
 	unacked   outstanding // bounded by prefetch, or by what the client asked for
 	held      map[*Held]struct{}
-	heldCount int // deliveries taken for transactions: they use credit
+	used      int // credit that consumers' deliveries use up: those of unacked and held, and those on their way back
 	consumers map[string]*consumer
 	replies   replyConsumer
 	prefetch  uint32        // of consumers to come
@@ -84,7 +84,7 @@ func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
 			u.since = ch.session.leadership.age()
 		}
 		ch.unacked.add(ch.lastTag, u)
-		c.unacked++
+		c.use()
 	}
 	stats := &ch.session.leadership.broker.stats
 	stats.deliveries.Add(1)
@@ -268,9 +268,9 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 			v.mu.Unlock()
 			switch {
 			case !ok:
-				s.lane.submitSettle(v, fsm.Return, m.Sequence)
+				s.lane.submitSettle(v, fsm.Return, nil, m.Sequence)
 			case autoAck:
-				s.lane.submitSettle(v, fsm.Acknowledge, m.Sequence)
+				s.lane.submitSettle(v, fsm.Acknowledge, nil, m.Sequence)
 			}
 			return ok, nil
 		}
@@ -317,7 +317,7 @@ func (ch *Channel) Close() {
 		ch.session.leave(c)
 	}
 	for _, t := range back.list {
-		ch.session.lane.submitSettle(t.view, fsm.Return, t.sequences()...)
+		ch.session.lane.submitSettle(t.view, fsm.Return, nil, t.sequences()...)
 	}
 	ch.session.forget(ch)
 }

@@ -135,8 +135,12 @@ func (b *Broker) Channels() ([]ChannelRow, error) {
 		from := len(rows)
 		for _, ch := range s.list() {
 			ch.mu.Lock()
+			held := 0
+			for h := range ch.held {
+				held += h.n
+			}
 			rows = append(rows, ChannelRow{Session: s.Name(), Client: s.Client, Vhost: s.Vhost.Name, Number: ch.ID, Consumers: len(ch.consumers),
-				Prefetch: ch.prefetch, Limit: ch.limit, Unacked: ch.unacked.n, Held: ch.heldCount, Mode: ch.mode})
+				Prefetch: ch.prefetch, Limit: ch.limit, Unacked: ch.unacked.n, Held: held, Mode: ch.mode})
 			ch.mu.Unlock()
 		}
 		slices.SortFunc(rows[from:], func(a, b ChannelRow) int { return cmp.Compare(a.Number, b.Number) })

@@ -33,7 +33,19 @@ func (c *consumer) ready() bool {
 	if c.autoAck {
 		return true
 	}
-	return (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.unacked.n+ch.heldCount) < ch.limit)
+	return (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.used) < ch.limit)
+}
+
+// use takes credit for a delivery. The caller holds the channel's mu.
+func (c *consumer) use() {
+	c.unacked++
+	c.channel.used++
+}
+
+// release gives the credit of a delivery back. The caller holds the channel's mu.
+func (c *consumer) release() {
+	c.unacked--
+	c.channel.used--
 }
 
 // idle reports whether the consumer holds nothing.

@@ -25,6 +25,17 @@ func (t *taken) sequences() []uint64 {
 	return list
 }
 
+// consumers returns who got the deliveries, each as often as it did.
+func (t *taken) consumers() []*consumer {
+	var list []*consumer
+	for i := range t.entries {
+		if c := t.entries[i].consumer; c != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // takings are deliveries by their views.
 type takings struct {
 	list []taken
@@ -98,16 +109,28 @@ func (ch *Channel) takeRanges(ranges []Range, into *takings) error {
 	return nil
 }
 
-// release gives the credit of taken deliveries back to their consumers. The caller holds mu.
+// release gives the credit of taken deliveries back to their consumers. The caller holds mu of their channel.
 func (t *takings) release() {
-	for _, p := range t.list {
-		for i := range p.entries {
-			if c := p.entries[i].consumer; c != nil {
-				c.unacked--
-			}
+	for e := range t.all {
+		if e.consumer != nil {
+			e.consumer.release()
 		}
 	}
 }
+
+// release gives consumers their credit back and lets their queues look again.
+func release(consumers []*consumer) {
+	for _, c := range consumers {
+		c.channel.mu.Lock()
+		c.release()
+		c.channel.mu.Unlock()
+		c.view.wake()
+	}
+}
+
+// credits reports whether deliveries that end so have their credit released at once. What returns must be in its place
+// in the queue first: it is the next to be delivered, not what lies behind it.
+func credits(kind fsm.SettleKind) bool { return kind != fsm.Return }
 
 // SettleTag acknowledges, rejects or returns a delivery, and with multiple all outstanding ones up to it; tag 0 with
 // multiple is all there are and always allowed. A tag that is not outstanding is a PreconditionFailed and settles
@@ -119,7 +142,9 @@ func (ch *Channel) SettleTag(kind fsm.SettleKind, tag uint64, multiple bool) err
 	var t takings
 	ch.mu.Lock()
 	err := ch.take(tag, true, &t)
-	t.release()
+	if credits(kind) {
+		t.release()
+	}
 	ch.mu.Unlock()
 	if err == nil {
 		ch.settle(kind, &t)
@@ -135,22 +160,30 @@ func (ch *Channel) settleOne(kind fsm.SettleKind, tag uint64) error {
 		ch.mu.Unlock()
 		return unknownTag(tag)
 	}
-	if found.consumer != nil {
-		found.consumer.unacked--
+	var later []*consumer
+	if c := found.consumer; c != nil && credits(kind) {
+		c.release()
+	} else if c != nil {
+		later = []*consumer{c}
 	}
 	ch.mu.Unlock()
 	ch.session.leadership.broker.stats.settled(kind, 1)
-	ch.session.lane.submitSettle(found.view, kind, found.sequence)
+	ch.session.lane.submitSettle(found.view, kind, later, found.sequence)
 	found.view.wake()
 	return nil
 }
 
-// settle ends taken deliveries whose credit was released.
+// settle ends taken deliveries, whose credit was released if the kind credits.
 func (ch *Channel) settle(kind fsm.SettleKind, t *takings) {
 	ch.session.leadership.broker.stats.settled(kind, t.n)
 	for i := range t.list {
-		ch.session.lane.submitSettle(t.list[i].view, kind, t.list[i].sequences()...)
-		t.list[i].view.wake()
+		p := &t.list[i]
+		var later []*consumer
+		if !credits(kind) {
+			later = p.consumers()
+		}
+		ch.session.lane.submitSettle(p.view, kind, later, p.sequences()...)
+		p.view.wake()
 	}
 }
 
@@ -169,7 +202,9 @@ func (ch *Channel) Settle(kind fsm.SettleKind, ranges []Range, token uint64, don
 	var t takings
 	ch.mu.Lock()
 	err := ch.takeRanges(ranges, &t)
-	t.release()
+	if credits(kind) {
+		t.release()
+	}
 	ch.mu.Unlock()
 	outcome := fsm.Result{}
 	if err != nil {
@@ -184,7 +219,12 @@ func (ch *Channel) Settle(kind fsm.SettleKind, ranges []Range, token uint64, don
 	left := len(t.list)
 	for i := range t.list {
 		v := t.list[i].view
+		var later []*consumer
+		if !credits(kind) {
+			later = t.list[i].consumers()
+		}
 		v.settle(ch.session.lane, kind, t.list[i].sequences(), func(r fsm.Result) {
+			release(later)
 			mu.Lock()
 			if r.Code != fsm.OK && outcome.Code == fsm.OK {
 				outcome = r

@@ -19,21 +19,24 @@ type settling struct {
 	view      *view
 	kind      fsm.SettleKind
 	sequences []uint64
+	consumers []*consumer // who have their credit back once it is applied, one for each delivery of theirs
 }
 
-// submitSettle puts the end of deliveries into the lane; nobody hears of it but the view. It does not wait for room:
-// what is delivered bounds what can be settled.
-func (l *lane) submitSettle(v *view, kind fsm.SettleKind, sequences ...uint64) {
+// submitSettle puts the end of deliveries into the lane; nobody hears of it but the view and the consumers whose credit
+// waits for it. It does not wait for room: what is delivered bounds what can be settled.
+func (l *lane) submitSettle(v *view, kind fsm.SettleKind, consumers []*consumer, sequences ...uint64) {
 	p := l.proposer
 	p.mu.Lock()
 	if o := l.open; o != nil && o.view == v && o.kind == kind && len(o.sequences) < maxJoined {
 		o.sequences = append(o.sequences, sequences...)
+		o.consumers = append(o.consumers, consumers...)
 		l.bytes += joinedRunBytes * len(sequences)
 		p.mu.Unlock()
 		return
 	}
 	p.mu.Unlock()
-	s := &settling{view: v, kind: kind, sequences: append(make([]uint64, 0, max(8, len(sequences))), sequences...)}
+	s := &settling{view: v, kind: kind, sequences: append(make([]uint64, 0, max(8, len(sequences))), sequences...),
+		consumers: append([]*consumer(nil), consumers...)}
 	_ = l.submit(context.Background(), false, submission{settling: s, done: s, prepare: s.command}) // refused only when the leadership is over
 }
 
@@ -49,4 +52,5 @@ func (s *settling) Complete(_ uint64, r fsm.Result) {
 	if r.Code == fsm.OK {
 		s.view.settled(s.kind, s.sequences)
 	}
+	release(s.consumers)
 }

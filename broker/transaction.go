@@ -28,7 +28,6 @@ func (ch *Channel) Take(tag uint64, multiple bool) (*Held, error) {
 		ch.held = map[*Held]struct{}{}
 	}
 	ch.held[h] = struct{}{}
-	ch.heldCount += h.n
 	return h, nil
 }
 
@@ -41,7 +40,6 @@ func (ch *Channel) PutBack(held ...*Held) {
 		if !ch.claim(h) {
 			continue
 		}
-		ch.heldCount -= h.n
 		for i := range h.list {
 			all = append(all, h.list[i].entries...)
 		}
@@ -149,7 +147,6 @@ func (ch *Channel) collectSettle(t *transaction, o *Operation) (err error) {
 	ch.mu.Lock()
 	if o.Held == nil {
 		err = ch.takeRanges(o.Ranges, &some)
-		ch.heldCount += some.n
 	} else if ch.claim(o.Held) {
 		some = o.Held.takings
 	} else {
@@ -166,17 +163,15 @@ func (ch *Channel) collectSettle(t *transaction, o *Operation) (err error) {
 
 // committed ends what the transaction settled: the messages are gone or have returned, and credit is free.
 func (ch *Channel) committed(t *transaction) {
-	ch.mu.Lock()
-	for i := range t.settled {
-		t.settled[i].release()
-		ch.heldCount -= t.settled[i].n
-	}
-	ch.mu.Unlock()
 	for i := range t.settled {
 		ch.session.leadership.broker.stats.settled(t.kinds[i], t.settled[i].n)
 		for _, p := range t.settled[i].list {
 			p.view.settled(t.kinds[i], p.sequences())
-			p.view.wake()
+		}
+	}
+	for i := range t.settled {
+		for _, p := range t.settled[i].list {
+			release(p.consumers())
 		}
 	}
 }
@@ -188,10 +183,9 @@ func (ch *Channel) restore(t *transaction) {
 	defer ch.mu.Unlock()
 	var all []entry
 	for i := range t.settled {
-		ch.heldCount -= t.settled[i].n
 		for _, p := range t.settled[i].list {
 			if ch.closed {
-				ch.session.lane.submitSettle(p.view, fsm.Return, p.sequences()...)
+				ch.session.lane.submitSettle(p.view, fsm.Return, nil, p.sequences()...)
 			}
 			all = append(all, p.entries...)
 		}

@@ -106,7 +106,7 @@ func (v *view) deliverAll() bool {
 		}
 		v.mu.Unlock()
 		if len(removed) > 0 {
-			v.leadership.system.submitSettle(v, fsm.Acknowledge, removed...)
+			v.leadership.system.submitSettle(v, fsm.Acknowledge, nil, removed...)
 		}
 		if !more {
 			return true
