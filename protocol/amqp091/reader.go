@@ -29,14 +29,13 @@ type Reader struct {
 	source io.Reader
 	limit  uint32 // of a payload
 
-	buffer   []byte // small's or large's; buffer[at:end] has arrived and is not yet taken
-	at, end  int
-	full     bool // the last read filled the buffer: there is more
-	small    *[smallBuffer]byte
-	large    *[largeBuffer]byte // nil while small is in use
-	rest     uint32             // bytes of the payload under way not yet taken
-	open     bool               // a frame was begun by Next and its end byte is not yet taken
-	overflow []byte             // the payload that Payload returned last, if it did not fit the buffer
+	buffer  []byte // small's or large's; buffer[at:end] has arrived and is not yet taken
+	at, end int
+	full    bool // the last read filled the buffer: there is more
+	small   *[smallBuffer]byte
+	large   *[largeBuffer]byte // nil while small is in use
+	rest    uint32             // bytes of the payload under way not yet taken
+	open    bool               // a frame was begun by Next and its end byte is not yet taken
 }
 
 // NewReader returns a reader that accepts frames of up to frameMax bytes (see SetFrameMax).
