@@ -20,7 +20,6 @@ type connection struct {
 	reads   deadlineReader
 	reader  *amqp091.Reader
 	out     *broker.Outgoing
-	quit    chan struct{}   // closed by the server when it closes
 	context context.Context // ends with the connection, or with its first exception
 	cancel  context.CancelFunc
 	work    sync.WaitGroup // writer, watcher, workers of channels
@@ -40,13 +39,13 @@ type connection struct {
 
 	mu       sync.Mutex
 	channels map[uint16]*channel // only the reader adds to it; guarded by mu
-	failure  *amqp091.Error      // the first exception that did not come from the reader; guarded by mu
+	failure  *amqp091.Error      // the exception that did not come from the reader; guarded by mu
 	blocked  bool                // connection.blocked was sent and not taken back; guarded by mu
 	ending   bool                // nothing new may be started in work; guarded by mu
 }
 
 func newConnection(s *Server, c net.Conn) *connection {
-	n := &connection{server: s, conn: c, quit: make(chan struct{}), channels: map[uint16]*channel{}}
+	n := &connection{server: s, conn: c, channels: map[uint16]*channel{}}
 	n.reads.conn = c
 	n.reader = amqp091.NewReader(&n.reads, handshakeFrameMax)
 	n.out = broker.NewOutgoing(c, n.drained)
@@ -122,15 +121,16 @@ func (n *connection) read() *ended {
 	}
 }
 
-// raise ends the connection with an exception from a goroutine other than the reader's. It does not block.
+// raise ends the connection with an exception from a goroutine other than the reader's; it does nothing when the
+// connection is ending already. It does not block.
 func (n *connection) raise(e *amqp091.Error) {
 	n.mu.Lock()
-	if n.failure == nil {
+	defer n.mu.Unlock()
+	if n.context.Err() == nil {
 		n.failure = e
+		n.cancel()
+		n.reads.interrupt()
 	}
-	n.mu.Unlock()
-	n.cancel()
-	n.reads.interrupt()
 }
 
 // drained tells the broker that deliveries may go on.
@@ -148,8 +148,8 @@ func (n *connection) send(channel uint16, m amqp091.Method) {
 	n.out.Append(func(b []byte) []byte { return m.AppendFrame(b, channel) })
 }
 
-// watch ends the connection when its leadership does, when an operator says so, or when the server closes, and tells a
-// client that has been blocked when it may go on.
+// watch ends the connection when its leadership does or an operator says so, and tells a client that has been blocked
+// when it may go on.
 func (n *connection) watch() {
 	for {
 		reason, changed := n.server.broker.Flow()
@@ -163,9 +163,6 @@ func (n *connection) watch() {
 				reason = leaderGone
 			}
 			n.raise(forced(reason))
-			return
-		case <-n.quit:
-			n.raise(forced("broker forced connection closure with reason 'shutdown'"))
 			return
 		case <-changed:
 		case <-n.context.Done():

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -39,7 +40,9 @@ func (n *connection) endOf(err error) *ended {
 		defer n.mu.Unlock()
 		return &ended{exception: n.failure}
 	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && n.session != nil {
+		n.server.log.Info("an AMQP client missed its heartbeats; its connection is closed", "peer", n.name(), "heartbeat", n.heartbeat)
+	} else if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 		n.server.log.Debug("an AMQP client's connection ended", "peer", n.name(), "error", err)
 	}
 	return gone

@@ -107,8 +107,8 @@ func (c *channel) serveEnded(id amqp091.MethodID) {
 	n := c.connection
 	switch id {
 	case amqp091.ChannelCloseID:
-		if c.leaving == nil { // it crossed ours
-			n.send(c.number, &amqp091.ChannelCloseOk{})
+		if c.leaving == nil { // it crossed ours, and is answered behind it
+			c.requests.Do(0, func() { n.send(c.number, &amqp091.ChannelCloseOk{}) })
 		}
 	case amqp091.ChannelCloseOkID:
 		if c.leaving == nil && c.is(closing) {

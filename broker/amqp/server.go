@@ -113,7 +113,7 @@ func (s *Server) Close(ctx context.Context) {
 	if !s.closed {
 		s.closed = true
 		for n := range s.connections {
-			close(n.quit)
+			n.raise(forced("broker forced connection closure with reason 'shutdown'"))
 		}
 	}
 	s.mu.Unlock()
