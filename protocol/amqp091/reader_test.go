@@ -161,3 +161,32 @@ func TestBatch(t *testing.T) {
 		}
 	})
 }
+
+// TestBodyIsPassedOnInParts: in whatever parts it is taken, a body is the same, and completes at the same frame.
+func TestBodyIsPassedOnInParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		body := bytes.Repeat([]byte("0123456789"), rapid.IntRange(1, 30_000).Draw(t, "tens"))
+		r := reading(AppendContent(nil, 1, nil, body, 4096+uint32(rapid.IntRange(0, 100_000).Draw(t, "frame max"))))
+		var c Content
+		c.Begin(BasicPublishID)
+		var got []byte
+		for complete := false; !complete; {
+			f, err := r.Next()
+			if err == nil {
+				complete, err = c.Take(r, f)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rapid.Bool().Draw(t, "pass") {
+				got = append(got, c.Pass()...)
+			}
+		}
+		if got = append(got, c.Body...); !bytes.Equal(got, body) || c.Pending() != 0 {
+			t.Fatalf("%d bytes of %d", len(got), len(body))
+		}
+		if _, err := r.Next(); err != io.EOF {
+			t.Fatal(err)
+		}
+	})
+}
