@@ -149,7 +149,8 @@ func (n *Node) open() error {
 		n.transport.quarantined.Store(true)
 		n.log.Error("this node takes no part in elections until it has caught up", "reason", reason)
 	}
-	if n.raft, err = raft.NewRaft(n.raftConfig(), n.machine, n.stores.log, n.stores.stable, n.stores.snapshots, n.transport); err != nil {
+	served := &servedSnapshots{n.stores.snapshots, n.snapshotSpoiled}
+	if n.raft, err = raft.NewRaft(n.raftConfig(), n.machine, n.stores.log, n.stores.stable, served, n.transport); err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
 	n.raft.RegisterObserver(raft.NewObserver(nil, false, n.observeRaft))

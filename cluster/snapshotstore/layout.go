@@ -17,8 +17,16 @@ func (p *part) size() int64 {
 	return n
 }
 
-func encodeLayout(parts []part) []byte {
-	b := binary.AppendUvarint(nil, uint64(len(parts)))
+// layout is in which order bytes of the stream file and ranges of linked files follow each other.
+type layout struct {
+	sum   uint32 // CRC-32C of the stream file
+	parts []part
+}
+
+func (l *layout) encode() []byte {
+	parts := l.parts
+	b := binary.LittleEndian.AppendUint32(nil, l.sum)
+	b = binary.AppendUvarint(b, uint64(len(parts)))
 	for i := range parts {
 		p := &parts[i]
 		b = binary.AppendUvarint(b, uint64(p.bytes))
@@ -35,8 +43,12 @@ func encodeLayout(parts []part) []byte {
 	return b
 }
 
-// decodeLayout is the inverse; ok is false for bytes that encodeLayout does not make.
-func decodeLayout(b []byte) (parts []part, ok bool) {
+// decodeLayout is the inverse of encode; ok is false for bytes that it does not make.
+func decodeLayout(b []byte) (l layout, ok bool) {
+	if len(b) < 4 {
+		return l, false
+	}
+	l.sum, b = binary.LittleEndian.Uint32(b), b[4:]
 	ok = true
 	number := func() uint64 {
 		v, n := binary.Uvarint(b)
@@ -51,23 +63,23 @@ func decodeLayout(b []byte) (parts []part, ok bool) {
 		p := part{bytes: int64(number())}
 		name := number()
 		if name > uint64(len(b)) {
-			return nil, false
+			return l, false
 		}
 		p.file, b = string(b[:name]), b[name:]
 		ranges := number()
 		if ranges > uint64(len(b)/2) {
-			return nil, false
+			return l, false
 		}
 		var at int64
 		for range ranges {
 			gap, length := int64(number()), int64(number())
 			if at+gap < at || at+gap+length < at+gap {
-				return nil, false
+				return l, false
 			}
 			p.ranges = append(p.ranges, [2]int64{at + gap, at + gap + length})
 			at += gap + length
 		}
-		parts = append(parts, p)
+		l.parts = append(l.parts, p)
 	}
-	return parts, ok && len(b) == 0
+	return l, ok && len(b) == 0
 }

@@ -2,8 +2,11 @@ package snapshotstore
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 
@@ -26,7 +29,10 @@ type reader struct {
 	parts  []part          // still to be read, the first one in part
 	files  map[string]bool // base names referred to
 	stream vfs.File
-	read   int64    // bytes of stream
+	size   int64  // of stream
+	left   int64  // bytes of stream still to be read
+	sum    uint32 // of those that were
+	want   uint32
 	file   vfs.File // of the part being read
 	buf    *bufio.Reader
 	at     int64 // position of buf in file
@@ -40,19 +46,20 @@ func (s *Store) newReader(meta *raft.SnapshotMeta) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, ok := decodeLayout(body)
+	l, ok := decodeLayout(body)
 	if !ok {
 		return nil, &ErrDamaged{name, sealedHead, "its parts do not fit its length"}
 	}
-	r := &reader{store: s, id: meta.ID, dir: dir, parts: parts, files: make(map[string]bool)}
+	r := &reader{store: s, id: meta.ID, dir: dir, parts: l.parts, want: l.sum, files: make(map[string]bool)}
 	var size, streamed int64
-	for i := range parts {
-		size += parts[i].size()
-		streamed += parts[i].bytes
-		if parts[i].file != "" {
-			r.files[parts[i].file] = true
+	for _, p := range l.parts {
+		size += p.size()
+		streamed += p.bytes
+		if p.file != "" {
+			r.files[p.file] = true
 		}
 	}
+	r.size, r.left = streamed, streamed
 	if size != meta.Size {
 		return nil, &ErrDamaged{name, sealedHead, fmt.Sprintf("its parts have %d bytes, the snapshot %d", size, meta.Size)}
 	}
@@ -88,10 +95,7 @@ func (r *reader) Read(b []byte) (int, error) {
 			continue
 		}
 		if p.file == "" {
-			n, err := r.stream.Read(b[:min(int64(len(b)), p.bytes)])
-			p.bytes -= int64(n)
-			r.read += int64(n)
-			return n, cut(n, err, path.Join(r.dir, streamFile), r.read)
+			return r.readStream(p, b)
 		}
 		return r.readRange(p, b)
 	}
@@ -99,6 +103,20 @@ func (r *reader) Read(b []byte) (int, error) {
 		return 0, nil
 	}
 	return 0, io.EOF
+}
+
+// readStream keeps the last bytes back when they do not fit the checksum: whoever is sent the stream must not take it
+// for whole.
+func (r *reader) readStream(p *part, b []byte) (int, error) {
+	name := path.Join(r.dir, streamFile)
+	n, err := r.stream.Read(b[:min(int64(len(b)), p.bytes)])
+	p.bytes -= int64(n)
+	r.left -= int64(n)
+	r.sum = crc32.Update(r.sum, castagnoli, b[:n])
+	if r.left == 0 && r.sum != r.want {
+		return 0, &ErrDamaged{name, 0, "its checksum does not match"}
+	}
+	return n, cut(n, err, name, r.size-r.left)
 }
 
 // next leaves a part that has been read.
@@ -116,7 +134,9 @@ func (r *reader) readRange(p *part, b []byte) (int, error) {
 	name := path.Join(r.dir, filesDir, p.file)
 	if r.file == nil {
 		f, err := r.store.fs.OpenFile(name, os.O_RDONLY, 0)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, &ErrDamaged{name, 0, "it is missing"}
+		} else if err != nil {
 			return 0, fmt.Errorf("read snapshot: %w", err)
 		}
 		r.file, r.at = f, 0

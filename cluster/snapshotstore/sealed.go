@@ -15,7 +15,7 @@ import (
 // A sealed file is a magic word, the length of its body, the body's CRC-32C and the body.
 const (
 	metaMagic   = "WRNSNM\x00\x01" // the last byte is the format's version
-	layoutMagic = "WRNSNL\x00\x01"
+	layoutMagic = "WRNSNL\x00\x02"
 	sealedHead  = 20
 	maxSealed   = 1 << 30
 )

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path"
@@ -23,6 +24,7 @@ type sink struct {
 	meta   *raft.SnapshotMeta
 	dir    string // the temporary one
 	stream vfs.File
+	sum    uint32 // of what was handed to stream
 	buf    []byte
 	parts  []part
 	linked bool
@@ -87,6 +89,7 @@ func (k *sink) put(b []byte) {
 	if _, err := k.stream.Write(b); err != nil {
 		k.err = fmt.Errorf("write snapshot: %w", err)
 	}
+	k.sum = crc32.Update(k.sum, castagnoli, b)
 }
 
 // Refer adds ranges of a file to the stream by making a hard link to it. The bytes in the ranges must be synced and
@@ -140,7 +143,8 @@ func (k *sink) finish() error {
 		return k.err
 	}
 	files, s := k.store.fs, k.store
-	if err := s.writeSealed(path.Join(k.dir, layoutFile), layoutMagic, encodeLayout(k.parts)); err != nil {
+	l := layout{sum: k.sum, parts: k.parts}
+	if err := s.writeSealed(path.Join(k.dir, layoutFile), layoutMagic, l.encode()); err != nil {
 		return err
 	}
 	body, err := json.Marshal(k.meta)

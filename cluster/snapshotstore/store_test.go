@@ -269,15 +269,74 @@ func TestDamagedSnapshotIsNamed(t *testing.T) {
 	}
 }
 
+// TestADamagedStreamIsNeverReadToItsEnd flips each byte of the stream file: whoever copies the stream notices before
+// it has as many bytes as the snapshot.
+func TestADamagedStreamIsNeverReadToItsEnd(t *testing.T) {
+	for at := int64(0); at < int64(len("head||end")); at++ {
+		mem := newFS(t)
+		s := newStore(t, mem, 2)
+		writeFile(t, mem, "/data/queue.messages", []byte("0123456789"))
+		id, err := take(s, 1, "head|", "/data/queue.messages", [][2]int64{{1, 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := vfs.FlipBit(mem, path.Join("/data/snapshots", id, streamFile), at*8); err != nil {
+			t.Fatal(err)
+		}
+		meta, r, err := s.Open(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		var damage *ErrDamaged
+		if !errors.As(err, &damage) || int64(len(b)) >= meta.Size {
+			t.Errorf("byte %d: %d bytes of %d, %v", at, len(b), meta.Size, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSetAside takes a snapshot out of the list and leaves it on disk, whatever is reaped.
+func TestSetAside(t *testing.T) {
+	mem := newFS(t)
+	s := newStore(t, mem, 1)
+	id, err := take(s, 30, "text", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := IndexOf(id); i != 30 {
+		t.Error("the index is", i)
+	}
+	to, err := s.SetAside(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(3) {
+		if _, err := take(newStore(t, mem, 1), 31+i, "more", "", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := mem.Stat(path.Join(to, streamFile)); err != nil {
+		t.Error(err)
+	}
+	metas, err := s.List()
+	broken, err2 := s.Broken()
+	if errors.Join(err, err2) != nil || len(metas) != 1 || metas[0].Index != 33 || len(broken) > 0 {
+		t.Errorf("list %v, broken %v, %v", metas, broken, errors.Join(err, err2))
+	}
+}
+
 func FuzzLayout(f *testing.F) {
-	f.Add(encodeLayout([]part{{bytes: 7}, {file: "a", ranges: [][2]int64{{1, 2}, {5, 9}}}}))
+	f.Add((&layout{sum: 7, parts: []part{{bytes: 7}, {file: "a", ranges: [][2]int64{{1, 2}, {5, 9}}}}}).encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		parts, ok := decodeLayout(b)
+		l, ok := decodeLayout(b)
 		if !ok {
 			return
 		}
-		if again, ok := decodeLayout(encodeLayout(parts)); !ok || fmt.Sprint(again) != fmt.Sprint(parts) {
-			t.Fatalf("%v becomes %v", parts, again)
+		if again, ok := decodeLayout(l.encode()); !ok || fmt.Sprint(again) != fmt.Sprint(l) {
+			t.Fatalf("%v becomes %v", l, again)
 		}
 	})
 }
