@@ -24,6 +24,9 @@ func (l *leadership) age() time.Duration { return time.Since(l.began) }
 // expireDeliveries returns what was delivered and not settled in time, on all channels. It costs the channels, and
 // what is too old on them.
 func (l *leadership) expireDeliveries() {
+	if !l.timed.Load() {
+		return
+	}
 	now := l.age()
 	for _, s := range l.snapshot() {
 		for _, ch := range s.list() {

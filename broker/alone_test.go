@@ -7,9 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/warrenmq/warren/cluster"
 	"github.com/warrenmq/warren/fsm"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // alone is a node without Raft that leads from the start: what is proposed is committed at once, unless it is held.
 type alone struct {

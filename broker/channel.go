@@ -153,6 +153,7 @@ func (ch *Channel) Consume(ctx context.Context, want Consumer, started func(tag 
 		ch.consumers[tag] = c
 		if c.timeout > 0 && (ch.shortest == 0 || c.timeout < ch.shortest) {
 			ch.shortest = c.timeout
+			ch.session.leadership.timed.Store(true)
 		}
 	}
 	ch.mu.Unlock()

@@ -35,6 +35,7 @@ type leadership struct {
 	last     uint64              // session number; guarded by mu
 
 	replies replies
+	timed   atomic.Bool // some consumer had an acknowledgement timeout
 }
 
 // lastNumbers remembers the last batch number of a term, for a leadership that starts again within it, and the last
