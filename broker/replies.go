@@ -89,7 +89,11 @@ func (s *Session) ReplyAlive(name string) bool {
 // isReply reports whether a queue's name is an address for replies.
 func isReply(name string) bool { return strings.HasPrefix(name, replyPrefix) }
 
-func (p *Publication) isReply() bool { return p.Exchange == "" && isReply(p.RoutingKey) }
+// IsReply reports whether a message published so goes to a reply consumer. Its body must be in one piece: uploads go
+// through the log, and it does not.
+func IsReply(exchange, key string) bool { return exchange == "" && isReply(key) }
+
+func (p *Publication) isReply() bool { return IsReply(p.Exchange, p.RoutingKey) }
 
 // reply delivers a message straight to the channel that waits for it and returns how many that reached: 1, or 0 when
 // nobody is there, the message is an upload, or the client has left too much unread. Nothing is kept.

@@ -54,6 +54,7 @@ func (c *channel) take(f amqp091.Frame) error {
 		return nil
 	case err != nil:
 		return err
+	case broker.IsReply(m.exchange, m.key) && n.partial <= maxPartial+int(m.MaxBytes): // it does not go through the log
 	case n.partial > maxPartial && len(m.Body) > 0, m.Size > fsm.MaxInlineBody && len(m.Body) >= partBytes:
 		n.partial -= len(m.Body)
 		return c.sendPart()
@@ -81,7 +82,7 @@ func (c *channel) sendPart() error {
 
 // complete publishes the message, all of which has come in.
 func (c *channel) complete() error {
-	if m := &c.incoming; len(m.Body) > 0 && (m.upload != 0 || len(m.Body) > fsm.MaxInlineBody) {
+	if m := &c.incoming; len(m.Body) > 0 && (m.upload != 0 || len(m.Body) > fsm.MaxInlineBody && !broker.IsReply(m.exchange, m.key)) {
 		if err := c.sendPart(); err != nil {
 			return err
 		}
