@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/raft"
 )
@@ -48,6 +49,24 @@ func (n *Node) maybeBootstrap() error {
 	n.empty.Store(false)
 	n.poke()
 	return nil
+}
+
+// tellWaiting says who is here while this node waits for others, whenever that is not what was told before. It returns
+// what is told now.
+func (n *Node) tellWaiting(told string) string {
+	if !n.empty.Load() || n.ClusterID() != "" {
+		return told
+	}
+	var here []string
+	for _, m := range n.book.present() {
+		here = append(here, m.NodeID)
+	}
+	now := strings.Join(here, " ")
+	if now != told && now != "" { // nobody, not even this node, is here when it leaves
+		n.log.Info("waiting for other nodes, to form a cluster with them or to be taken into theirs", "here", now,
+			"expected", n.config.BootstrapExpect, "join", strings.Join(n.config.Join, ","))
+	}
+	return now
 }
 
 // founders returns the first voters if this node is to bootstrap with them, nil if not.

@@ -27,7 +27,7 @@ func (n *Node) keepMembership() {
 	tick := time.NewTicker(membershipTick)
 	defer tick.Stop()
 	changed := n.discovery.Changed()
-	told := n.Self()
+	told, waiting := n.Self(), ""
 	for {
 		n.book.gossip(n.discovery.Members())
 		if now := n.Self(); now != told {
@@ -41,6 +41,7 @@ func (n *Node) keepMembership() {
 			if err := n.maybeBootstrap(); err != nil {
 				n.log.Error("cannot form the cluster", "error", err)
 			}
+			waiting = n.tellWaiting(waiting)
 		}
 		if n.Leadership().Local {
 			n.takeIn()
