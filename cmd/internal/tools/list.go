@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -158,10 +159,15 @@ func printJSON(out io.Writer, v any) error {
 }
 
 // table is an aligned table. Control characters in a cell are shown escaped, so that a name cannot break it.
-type table struct{ w *tabwriter.Writer }
+type table struct {
+	out  io.Writer
+	text bytes.Buffer
+	w    *tabwriter.Writer // to text
+}
 
 func newTable(out io.Writer, head ...string) *table {
-	t := &table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	t := &table{out: out}
+	t.w = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
 	cells := make([]any, len(head))
 	for i, h := range head {
 		cells[i] = h
@@ -184,4 +190,15 @@ func (t *table) row(cells ...any) {
 	fmt.Fprintln(t.w)
 }
 
-func (t *table) flush() error { return t.w.Flush() }
+// flush writes the table, without the blanks that would fill empty cells at the end of a line.
+func (t *table) flush() error {
+	if err := t.w.Flush(); err != nil {
+		return err
+	}
+	for line := range bytes.Lines(t.text.Bytes()) {
+		if _, err := t.out.Write(append(bytes.TrimRight(line, " \n"), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}

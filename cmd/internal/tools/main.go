@@ -45,7 +45,12 @@ type commands struct {
 // exit carries a status out of Kong, which wants to end the process.
 type exit int
 
-// Main runs the command line and returns the exit status: 0 for success, 1 for failure, 2 for a wrong command line.
+// exitConfig is the status of a node with wrong settings. It is not that of other wrong command lines, which a panic has
+// too: a service manager must not start the former again, and must start the latter.
+const exitConfig = 78
+
+// Main runs the command line and returns the exit status: 0 for success, 1 for failure, 2 for a wrong command line,
+// 78 for wrong settings of a node, and what server.ExitCode says.
 func Main(args []string, std Streams) (status int) {
 	defer func() {
 		switch r := recover().(type) {
@@ -72,6 +77,9 @@ func Main(args []string, std Streams) (status int) {
 	command, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintf(std.Err, "warren: %s (see warren --help)\n", oneLine(err))
+		if args[0] == "serve" {
+			return exitConfig
+		}
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

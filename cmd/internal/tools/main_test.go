@@ -51,7 +51,7 @@ type process struct {
 	stderr *bytes.Buffer // to be read once the process has ended
 }
 
-var listening = regexp.MustCompile(`native (\S+), http ([^,\s]+)`)
+var listening = regexp.MustCompile(`native ([^,\s]+), amqp \S+, http ([^,\s]+)`)
 
 func startNode(t *testing.T, args ...string) *process {
 	t.Helper()
@@ -103,7 +103,7 @@ func (p *process) stop() int {
 
 func anyPorts(dir string) []string {
 	args := []string{"--data-dir", dir, "--log-level", "warn"}
-	for _, kind := range []string{"native", "http", "raft", "gossip"} {
+	for _, kind := range []string{"native", "amqp", "http", "raft", "gossip"} {
 		args = append(args, fmt.Sprintf("--%s-addr=127.0.0.1:0", kind))
 	}
 	return args

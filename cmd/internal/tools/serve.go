@@ -17,7 +17,7 @@ type serve struct {
 // Run runs a node until a signal or a failure ends it.
 func (s *serve) Run(ctx context.Context, std Streams) error {
 	if problems := s.Problems(); len(problems) > 0 {
-		return coded{2, errors.New("these settings are wrong:\n  " + strings.Join(problems, "\n  "))}
+		return coded{exitConfig, errors.New("these settings are wrong:\n  " + strings.Join(problems, "\n  "))}
 	}
 	log := s.Logger(std.Err)
 	node, err := server.New(s.Config(log, versionText()))

@@ -50,6 +50,9 @@ func TestOneNodeThroughTheTools(t *testing.T) {
 	if out := warren(t, "", "list", "queues"); !strings.Contains(out, "invoices  2") || !strings.Contains(out, `{"x-max-length":1000}`) {
 		t.Errorf("list queues: %q", out)
 	}
+	if out := warren(t, "", "list", "exchanges"); strings.Contains(out, " \n") {
+		t.Errorf("blanks at the end of a line: %q", out)
+	}
 	if out := warren(t, "", "list", "bindings", "order"); !strings.Contains(out, "order.*.paid") {
 		t.Errorf("list bindings: %q", out)
 	}
@@ -156,8 +159,11 @@ func TestWrongCommandLinesAreRefusedAtOnce(t *testing.T) {
 
 func TestServeRefusesWrongSettingsAllAtOnce(t *testing.T) {
 	out, failure, status := try("", "serve", "--timing", "slow", "--segment-size", "x", "--raft-addr", "0.0.0.0:1")
-	if status != 2 || out != "" || strings.Count(failure, "\n  --") != 3 {
+	if status != 78 || out != "" || strings.Count(failure, "\n  --") != 3 {
 		t.Errorf("status %d: %s", status, failure)
+	}
+	if out, failure, status := try("", "serve", "--colour", "red"); status != 78 || out != "" {
+		t.Errorf("an unknown setting: status %d: %s", status, failure)
 	}
 }
 
