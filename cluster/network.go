@@ -30,11 +30,15 @@ type progressConn struct {
 	once     sync.Once
 
 	begun    bool       // owned by the reader and writer, which are one goroutine on an incoming connection
+	broken   error      // of a read that failed; owned likewise. raft drains an install after an error, which must not wait again
 	mu       sync.Mutex // guards deadline
 	deadline time.Time  // of the whole call, zero for none
 }
 
 func (c *progressConn) Read(b []byte) (int, error) {
+	if c.broken != nil {
+		return 0, c.broken
+	}
 	if c.incoming {
 		limit := time.Time{}
 		if c.begun {
@@ -47,6 +51,9 @@ func (c *progressConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.incoming && n > 0 {
 		c.begun = true
+	}
+	if c.incoming {
+		c.broken = err
 	}
 	return n, err
 }
