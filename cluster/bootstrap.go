@@ -69,6 +69,34 @@ func (n *Node) tellWaiting(told string) string {
 	return now
 }
 
+// forgetHalfBootstrap makes a bootstrap possible that a crash cut short: raft writes term 1 before the first entry, and
+// would take the term alone for a state. A founder in term 1 that has voted for nobody, with neither log nor snapshot,
+// was never part of a cluster.
+func (n *Node) forgetHalfBootstrap() error {
+	v := n.identity.get()
+	if len(v.Founders) == 0 || v.Quarantined != "" {
+		return nil
+	}
+	last, err := n.stores.log.LastIndex()
+	if err != nil || last > 0 {
+		return err
+	}
+	newest, err := n.stores.newestSnapshot()
+	if err != nil || newest > 0 {
+		return err
+	}
+	term, voted := uint64(0), uint64(0)
+	for key, value := range map[string]*uint64{"CurrentTerm": &term, "LastVoteTerm": &voted} {
+		if *value, err = n.stores.stable.GetUint64([]byte(key)); err != nil && err.Error() != "not found" {
+			return err
+		}
+	}
+	if term != 1 || voted != 0 {
+		return nil
+	}
+	return n.stores.stable.SetUint64([]byte("CurrentTerm"), 0)
+}
+
 // founders returns the first voters if this node is to bootstrap with them, nil if not.
 func (n *Node) founders() []string {
 	if n.ClusterID() != "" || n.config.BootstrapExpect == 0 || !n.empty.Load() {

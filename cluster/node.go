@@ -119,6 +119,9 @@ func (n *Node) open() error {
 	if n.stores, err = n.openStores(); err != nil {
 		return err
 	}
+	if err := n.forgetHalfBootstrap(); err != nil {
+		return fmt.Errorf("finish forming the cluster: %w", err)
+	}
 	used, err := raft.HasExistingState(n.stores.log, n.stores.stable, n.stores.snapshots)
 	if err != nil {
 		return fmt.Errorf("read the raft state: %w", err)
