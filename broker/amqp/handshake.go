@@ -9,8 +9,12 @@ import (
 	"github.com/warrenmq/warren/protocol/amqp091"
 )
 
-// compatible is the version that connection.start shows: clients decide by it what a broker can do.
-const compatible = "4.1.0"
+// What connection.start shows as product and version. Clients choose by them how they encode tables, what a prefetch means
+// and what they may ask for, so they name whose behaviour this is; information and platform say who speaks.
+const (
+	compatibleProduct = "RabbitMQ"
+	compatibleVersion = "3.13.7"
+)
 
 // mechanisms of login that are offered.
 const (
@@ -77,8 +81,8 @@ func (n *connection) start(minor byte) *amqp091.ConnectionStart {
 		"capabilities": amqp091.Map{"publisher_confirms": true, "exchange_exchange_bindings": true, "basic.nack": true,
 			"consumer_cancel_notify": true, "connection.blocked": true, "consumer_priorities": true,
 			"authentication_failure_close": true, "per_consumer_qos": true, "direct_reply_to": true},
-		"product": c.Product, "version": c.Version, "platform": "Go", "copyright": "The Warren authors",
-		"information": "Replicated AMQP 0-9-1 broker",
+		"product": compatibleProduct, "version": compatibleVersion, "platform": "Warren " + c.Version, "copyright": "The Warren authors",
+		"information": "This is Warren, which behaves as RabbitMQ " + compatibleVersion + " does",
 	}
 	if c.ClusterName != nil {
 		properties["cluster_name"] = c.ClusterName()

@@ -20,7 +20,7 @@ type Config struct {
 	Heartbeat        uint16        // offered, seconds [60]
 	MaxMessage       uint64        // bytes of a message's body [128 MiB], at most 512 MiB
 	HandshakeTimeout time.Duration // from the first byte to open-ok [10 s]
-	Product, Version string        // shown in connection.start ["Warren", "4.1.0"]
+	Version          string        // of Warren, shown in connection.start ["devel"]
 	ClusterName      func() string // shown in connection.start; nil shows none
 	Logger           *slog.Logger  // nil says nothing
 }
@@ -72,11 +72,8 @@ func NewServer(b *broker.Broker, c Config) *Server {
 	if c.HandshakeTimeout == 0 {
 		c.HandshakeTimeout = defaultHandshake
 	}
-	if c.Product == "" {
-		c.Product = "Warren"
-	}
 	if c.Version == "" {
-		c.Version = compatible
+		c.Version = "devel"
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

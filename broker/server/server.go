@@ -40,7 +40,7 @@ type Config struct {
 
 	CollectRecords int // message files are collected above so many records; 0 takes the default
 	Broker         broker.Config
-	AMQP           amqp.Config // ClusterName and Logger are filled in
+	AMQP           amqp.Config // ClusterName, Version and Logger are filled in
 	Logger         *slog.Logger
 
 	// WrapNode changes what the broker sees of the Raft node: the simulation plants faults with it. Nil changes nothing.
@@ -123,7 +123,7 @@ func New(c Config) (_ *Server, err error) {
 	}
 	s.broker.Attach(node, s.machine)
 	s.native = native.NewServer(s.broker, c.Logger)
-	c.AMQP.ClusterName, c.AMQP.Logger = s.node.ClusterID, c.Logger
+	c.AMQP.ClusterName, c.AMQP.Version, c.AMQP.Logger = s.node.ClusterID, c.Cluster.Version, c.Logger
 	s.amqp = amqp.NewServer(s.broker, c.AMQP)
 	s.relay = relay.NewServer(s.broker, s.node, s.amqp, c.Logger)
 	s.web = s.newWeb()
