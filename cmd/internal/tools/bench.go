@@ -15,8 +15,8 @@ type bench struct {
 	Size       int           `default:"256" help:"Bytes of a body."`
 	Window     int           `default:"1000" help:"Unconfirmed publishes of each publisher."`
 	Duration   time.Duration `default:"10s" help:"How long to publish."`
-	Rate       float64       `help:"Publishes a second, all publishers together; latency then counts from when a message should have left. 0 publishes as fast as confirms come."`
-	Queue      string        `help:"A durable queue to use and leave behind; without it one is made, and deleted at the end."`
+	Rate       float64       `placeholder:"N" help:"Publishes a second, all publishers together; latency then counts from when a message should have left. 0 publishes as fast as confirms come."`
+	Queue      string        `placeholder:"NAME" help:"A durable queue to use and leave behind; without it one is made, and deleted at the end."`
 	Prefetch   int           `default:"1000" help:"Prefetch of each consumer."`
 	JSON       bool          `name:"json" help:"One JSON object."`
 }

@@ -13,7 +13,7 @@ type consume struct {
 	target
 	printing
 	Queue   string        `arg:"" help:"Name of the queue."`
-	Count   int           `help:"End after so many messages; 0 goes on until interrupted."`
+	Count   int           `placeholder:"N" help:"End after so many messages; 0 goes on until interrupted."`
 	NoAck   bool          `xor:"settle" help:"Take messages as acknowledged when they are sent: what is under way may be lost."`
 	Requeue bool          `xor:"settle" help:"Give all messages back at the end instead of acknowledging them."`
 	Wait    time.Duration `help:"End when no message came for so long; a failure when --count is not reached then."`

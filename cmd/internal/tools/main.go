@@ -26,7 +26,7 @@ type Streams struct {
 
 type commands struct {
 	Serve   serve   `cmd:"" help:"Run a node."`
-	Cluster cluster `cmd:"" help:"See the state of the cluster."`
+	Cluster cluster `cmd:"" help:"See the state of the cluster, or take a dead node out of it."`
 	Declare declare `cmd:"" help:"Create an exchange, a queue or a virtual host; an equal one may be there already."`
 	Delete  remove  `cmd:"" help:"Delete an exchange, a queue or a virtual host."`
 	Bind    bind    `cmd:"" help:"Bind a queue (or an exchange) to an exchange."`
