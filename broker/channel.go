@@ -98,19 +98,13 @@ func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
 // Qos bounds unacknowledged deliveries: of each consumer started from now on, or of the whole channel.
 func (ch *Channel) Qos(count uint32, perChannel bool) {
 	ch.mu.Lock()
-	var views []*view
-	if perChannel {
-		ch.limit = count
-		for _, c := range ch.consumers {
-			views = append(views, c.view)
-		}
-	} else {
+	defer ch.mu.Unlock()
+	if !perChannel {
 		ch.prefetch = count
+		return
 	}
-	ch.mu.Unlock()
-	for _, v := range views {
-		v.wake()
-	}
+	ch.limit = count
+	ch.unpark()
 }
 
 // Consumer is what a channel asks for when it consumes.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/warrenmq/warren/fsm"
@@ -17,23 +18,36 @@ type consumer struct {
 	priority  int64
 	timeout   time.Duration // within which its deliveries must be settled; 0: none
 	arguments []byte
-	prefetch  uint32 // 0: no bound
-	unacked   uint32 // guarded by the channel's mu
-	cancelled bool   // guarded by the channel's mu
+	prefetch  uint32      // 0: no bound
+	unacked   uint32      // guarded by the channel's mu
+	cancelled bool        // guarded by the channel's mu
+	parked    atomic.Bool // it was found to take nothing, and what changes that has not come; written with the channel's mu held
 }
 
-// ready reports whether the consumer can take another message now.
+// ready reports whether the consumer can take another message now. If not it is parked: passed over, at no cost, until
+// it may again.
 func (c *consumer) ready() bool {
+	if c.parked.Load() {
+		return false
+	}
 	ch := c.channel
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	if c.cancelled || ch.closed || !ch.session.receiver.Writable() {
-		return false
-	}
-	if c.autoAck {
-		return true
-	}
-	return (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.used) < ch.limit)
+	ready := !c.cancelled && !ch.closed && c.credit() && ch.session.receiver.Writable()
+	c.parked.Store(!ready)
+	return ready
+}
+
+// credit reports whether the prefetch counts allow another delivery. The caller holds the channel's mu.
+func (c *consumer) credit() bool {
+	ch := c.channel
+	return c.autoAck || (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.used) < ch.limit)
+}
+
+// unpark has the consumer looked at again. The caller holds the channel's mu.
+func (c *consumer) unpark() {
+	c.parked.Store(false)
+	c.view.wake()
 }
 
 // use takes credit for a delivery. The caller holds the channel's mu.
@@ -42,10 +56,23 @@ func (c *consumer) use() {
 	c.channel.used++
 }
 
-// release gives the credit of a delivery back. The caller holds the channel's mu.
+// release gives the credit of a delivery back, to the other consumers too when the channel's was used up. The caller
+// holds the channel's mu.
 func (c *consumer) release() {
+	ch := c.channel
 	c.unacked--
-	c.channel.used--
+	ch.used--
+	c.unpark()
+	if ch.limit > 0 && uint32(ch.used) == ch.limit-1 {
+		ch.unpark()
+	}
+}
+
+// unpark has all consumers looked at again. The caller holds mu.
+func (ch *Channel) unpark() {
+	for _, c := range ch.consumers {
+		c.unpark()
+	}
 }
 
 // idle reports whether the consumer holds nothing.

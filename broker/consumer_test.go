@@ -37,6 +37,62 @@ func TestRow171And172PrioritiesAndTurns(t *testing.T) {
 	w.next("high", "again")
 }
 
+// TestRow175To177And180Prefetch: each consumer's own window and the channel's, which its queues share.
+func TestRow175To177And180Prefetch(t *testing.T) {
+	w := startAlone(t, Config{}).connect()
+	ch := w.channel(1)
+	w.declare(Queue{Name: "q"})
+	w.declare(Queue{Name: "other"})
+	ch.Qos(3, false)
+	ch.Qos(4, true)
+	w.consume(ch, Consumer{Queue: "q", Tag: "a"})
+	w.consume(ch, Consumer{Queue: "other", Tag: "b"})
+	w.publish("q", "1", "2", "3", "4")
+	first := w.next("a", "1")
+	w.next("a", "2")
+	w.next("a", "3")
+	w.blocked("q")
+	w.publish("other", "5", "6", "7")
+	w.next("b", "5")
+	w.blocked("other")
+	w.nothing()
+	check(t, ch.SettleTag(fsm.Acknowledge, first.Tag, false)) // one slot, for either of the two
+	got := w.next("", "")
+	w.blocked("q")
+	w.blocked("other")
+	w.nothing()
+	ch.Qos(0, true)
+	w.next("b", "")
+	if w.next("", ""); got.ConsumerTag == "a" {
+		w.nothing()
+	}
+	w.blocked("q")
+	w.blocked("other")
+}
+
+// TestTheChannelsCreditReachesItsOtherQueues: an acknowledgement of one queue lets another one deliver.
+func TestTheChannelsCreditReachesItsOtherQueues(t *testing.T) {
+	w := startAlone(t, Config{}).connect()
+	ch := w.channel(1)
+	w.declare(Queue{Name: "q"})
+	w.declare(Queue{Name: "other"})
+	ch.Qos(1, true)
+	w.consume(ch, Consumer{Queue: "q", Tag: "a"})
+	w.consume(ch, Consumer{Queue: "other", Tag: "b"})
+	w.publish("q", "1")
+	for range 100 {
+		d := w.next("a", "1")
+		w.publish("other", "2")
+		w.blocked("other")
+		w.nothing()
+		check(t, ch.SettleTag(fsm.Acknowledge, d.Tag, false))
+		d = w.next("b", "2")
+		w.publish("q", "1")
+		w.blocked("q")
+		check(t, ch.SettleTag(fsm.Acknowledge, d.Tag, false))
+	}
+}
+
 func TestRow162To165WhoMayConsume(t *testing.T) {
 	a := startAlone(t, Config{})
 	w, other := a.connect(), a.connect()
@@ -153,4 +209,29 @@ func TestRow168ATagIsFreeAfterItsQueueWent(t *testing.T) {
 	}
 	w.declare(Queue{Name: "q"})
 	w.consume(ch, Consumer{Queue: "q", Tag: "t"})
+}
+
+// BenchmarkPickAmongBlocked finds the one of 5,000 consumers that can take a message.
+func BenchmarkPickAmongBlocked(b *testing.B) {
+	const consumers = 5000
+	l := &leadership{broker: New(Config{}), term: 1}
+	v := newView(l, fsm.QueueInfo{Number: 1})
+	s := &Session{leadership: l, receiver: &wire{}}
+	var all []*consumer
+	for range consumers {
+		c := &consumer{channel: &Channel{session: s}, view: v, prefetch: 1, unacked: 1}
+		v.turns.add(c)
+		all = append(all, c)
+	}
+	for i := 0; b.Loop(); i++ {
+		c := all[i*2503%consumers]
+		c.channel.mu.Lock()
+		c.release()
+		c.channel.mu.Unlock()
+		if v.turns.pick() != c {
+			b.Fatal("another one was picked")
+		}
+		v.turns.served(c)
+		c.use()
+	}
 }

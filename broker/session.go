@@ -154,9 +154,7 @@ func (s *Session) forget(ch *Channel) {
 func (s *Session) Drained() {
 	for _, ch := range s.list() {
 		ch.mu.Lock()
-		for _, c := range ch.consumers {
-			c.view.wake()
-		}
+		ch.unpark()
 		ch.mu.Unlock()
 	}
 }

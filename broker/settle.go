@@ -118,13 +118,12 @@ func (t *takings) release() {
 	}
 }
 
-// release gives consumers their credit back and lets their queues look again.
+// release gives consumers their credit back.
 func release(consumers []*consumer) {
 	for _, c := range consumers {
 		c.channel.mu.Lock()
 		c.release()
 		c.channel.mu.Unlock()
-		c.view.wake()
 	}
 }
 
@@ -169,7 +168,6 @@ func (ch *Channel) settleOne(kind fsm.SettleKind, tag uint64) error {
 	ch.mu.Unlock()
 	ch.session.leadership.broker.stats.settled(kind, 1)
 	ch.session.lane.submitSettle(found.view, kind, later, found.sequence)
-	found.view.wake()
 	return nil
 }
 
@@ -183,7 +181,6 @@ func (ch *Channel) settle(kind fsm.SettleKind, t *takings) {
 			later = p.consumers()
 		}
 		ch.session.lane.submitSettle(p.view, kind, later, p.sequences()...)
-		p.view.wake()
 	}
 }
 
@@ -236,6 +233,5 @@ func (ch *Channel) Settle(kind fsm.SettleKind, ranges []Range, token uint64, don
 				done.Complete(token, outcome)
 			}
 		})
-		v.wake() // credit is free again
 	}
 }
