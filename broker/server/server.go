@@ -106,7 +106,9 @@ func New(c Config) (_ *Server, err error) {
 	if s.httpListener, err = s.listen("http", c.HTTPAddr); err != nil {
 		return nil, err
 	}
-	c.Broker.Watermarks = s.watermarks()
+	if c.Broker.Watermarks.MemoryUsed == nil {
+		c.Broker.Watermarks = s.watermarks()
+	}
 	s.broker = broker.New(c.Broker)
 	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
 		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.BodyMemory, CollectRecords: c.CollectRecords})

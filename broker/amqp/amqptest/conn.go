@@ -329,3 +329,11 @@ func RawFrame(kind uint8, channel uint16, payload []byte) []byte {
 	b := []byte{kind, byte(channel >> 8), byte(channel), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 	return append(append(b, payload...), 0xce)
 }
+
+// Waiting returns what was received for a channel and not asked for, nil for nothing.
+func (c *Conn) Waiting(channel uint16) *Event {
+	if w := c.waiting[channel]; len(w) > 0 {
+		return w[0]
+	}
+	return nil
+}
