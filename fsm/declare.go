@@ -173,7 +173,8 @@ func (s *state) checkPutExchange(c *PutExchange) (*vhost, *exchange, Result) {
 	}
 	current, _ := parseTable(e.arguments, nil)
 	if was := find(current, "alternate-exchange"); !same(alternate, was) {
-		return v, e, inequivalent("alternate-exchange", "exchange", c.Name, v, alternate.describe(), was.describe())
+		received, present := describeBoth(alternate, was)
+		return v, e, inequivalent("alternate-exchange", "exchange", c.Name, v, received, present)
 	}
 	return v, e, Result{}
 }

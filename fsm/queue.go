@@ -54,7 +54,8 @@ func (s *state) checkPutQueue(c *PutQueue) (*vhost, *queue, Result) {
 	}
 	current, _ := parseTable(q.arguments, nil)
 	if name := differs(received, current); name != "" {
-		return v, q, inequivalent(name, "queue", c.Name, v, find(received, name).describe(), find(current, name).describe())
+		is, was := describeBoth(find(received, name), find(current, name))
+		return v, q, inequivalent(name, "queue", c.Name, v, is, was)
 	}
 	return v, q, Result{}
 }

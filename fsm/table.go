@@ -131,7 +131,15 @@ func (f *field) equal(g *field) bool {
 	return f.tag == g.tag && bytes.Equal(f.value, g.value)
 }
 
-// describe is how RabbitMQ's error texts show an argument; nil is an absent one.
+// describeBoth is how RabbitMQ's error texts show two arguments that differ: the values, or with its type the one that is there.
+func describeBoth(a, b *field) (string, string) {
+	if a != nil && b != nil {
+		return quoted(a.text()), quoted(b.text())
+	}
+	return a.describe(), b.describe()
+}
+
+// describe shows an argument where the other is absent; nil is the absent one.
 func (f *field) describe() string {
 	if f == nil {
 		return "none"
