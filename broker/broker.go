@@ -6,6 +6,7 @@ package broker
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -301,7 +302,9 @@ func AsError(err error) *Error {
 	return errorf(fsm.InternalError, "INTERNAL_ERROR - %v", err)
 }
 
-// generatedName makes a name that nobody else has.
+// generatedName makes a name that nobody else has, in the shape of RabbitMQ's: 22 characters of base64.
 func generatedName(prefix string) string {
-	return prefix + rand.Text()
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return prefix + base64.RawURLEncoding.EncodeToString(random[:])
 }
