@@ -225,6 +225,9 @@ func (ch *Channel) drop(c *consumer) bool {
 // the delivery before anything else can be done with it.
 func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer func(*Delivery, uint64)) (found bool, err error) {
 	s := ch.session
+	if err := s.lane.show(ctx); err != nil {
+		return false, err
+	}
 	info, err := s.queue(queue)
 	if err != nil {
 		return false, err

@@ -18,6 +18,7 @@ type lane struct {
 	waiting  int           // commands submitted and not finished
 	finished uint64        // commands finished
 	sent     uint64        // commands submitted
+	shown    uint64        // of these, up to the last one that can bring messages into queues, or back
 	open     *settling     // the settle command that others may join: the last one submitted, until it is cut
 	watched  int           // callers waiting on changed
 	changed  chan struct{} // closed and replaced by wake
@@ -65,10 +66,13 @@ func (l *lane) submit(ctx context.Context, wait bool, subs ...submission) error 
 			s.size, l.open = s.settling.size(), s.settling
 		}
 		l.bytes += subs[i].size
+		l.sent++
+		if s := subs[i].settling; s == nil || s.kind == fsm.Return {
+			l.shown = l.sent
+		}
 	}
 	l.queue = append(l.queue, subs...)
 	l.waiting += len(subs)
-	l.sent += uint64(len(subs))
 	if !l.active && len(subs) > 0 {
 		l.active = true
 		p.active = append(p.active, l)
@@ -82,6 +86,14 @@ func (l *lane) position() uint64 {
 	l.proposer.mu.Lock()
 	defer l.proposer.mu.Unlock()
 	return l.sent
+}
+
+// show waits until the messages that were submitted or returned so far are in their queues.
+func (l *lane) show(ctx context.Context) error {
+	l.proposer.mu.Lock()
+	target := l.shown
+	l.proposer.mu.Unlock()
+	return l.waitFor(ctx, target)
 }
 
 // wait waits until everything submitted so far has been finished.

@@ -136,6 +136,9 @@ func (s *Session) QueueExists(ctx context.Context, name string) (QueueState, err
 	if strings.HasPrefix(name, ReplyQueue) {
 		return s.replyState(name)
 	}
+	if err := s.lane.show(ctx); err != nil {
+		return QueueState{}, err
+	}
 	if err := s.readable(ctx); err != nil {
 		return QueueState{}, err
 	}
