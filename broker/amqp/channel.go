@@ -29,8 +29,10 @@ type channel struct {
 	lastQueue string // of the last declare; only requests in turn use it
 	confirms  confirms
 
-	mu    sync.Mutex
-	state state // guarded by mu
+	mu       sync.Mutex
+	state    state    // guarded by mu
+	deleting bool     // a queue.delete is under way: the consumers that it ends are told of behind its answer; guarded by mu
+	ended    []string // their tags; guarded by mu
 }
 
 // state is how far a channel is from its end.
@@ -101,13 +103,23 @@ func (c *channel) inTurn(bytes int, request func() error) {
 	})
 }
 
-// direct runs a request now if nothing of its channel waits, else in its turn.
+// direct runs a request now if nothing of its channel waits, else in its turn. Its error ends the connection.
 func (c *channel) direct(bytes int, request func() error) error {
 	if c.requests.Busy() {
 		c.inTurn(bytes, request)
 		return nil
 	}
-	return request()
+	var x *amqp091.Error
+	switch err := request(); {
+	case err == nil || errors.Is(err, context.Canceled):
+		return nil
+	case !errors.As(err, &x):
+		return exceptionOf(err, 0)
+	case x.Hard():
+		return x
+	}
+	c.fail(x)
+	return nil
 }
 
 // failed ends the channel or the connection for an error of a request; it runs where the channel's requests run.

@@ -45,7 +45,9 @@ func (n *connection) Cancelled(gone broker.Cancellation) {
 	number := uint16(gone.Channel)
 	switch {
 	case n.peer.cancelNotify:
-		n.send(number, &amqp091.BasicCancel{ConsumerTag: gone.ConsumerTag, NoWait: true})
+		if c := n.find(number); c == nil || !c.holdBack(gone.ConsumerTag) {
+			n.send(number, &amqp091.BasicCancel{ConsumerTag: gone.ConsumerTag, NoWait: true})
+		}
 	case gone.Cause == broker.AckTimeout:
 		n.spawn(func() {
 			if c := n.find(number); c != nil {
@@ -54,4 +56,15 @@ func (n *connection) Cancelled(gone broker.Cancellation) {
 			}
 		})
 	}
+}
+
+// holdBack keeps the end of a consumer until the queue.delete that is under way on the channel is answered; false when
+// none is.
+func (c *channel) holdBack(tag string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.deleting {
+		c.ended = append(c.ended, tag)
+	}
+	return c.deleting
 }

@@ -199,8 +199,10 @@ func (n *connection) tune(id amqp091.MethodID, args []byte) *ended {
 // bound says what is wrong with a negotiated value.
 func bound(field string, value, low, high uint64) string {
 	switch {
-	case value == 0:
+	case value == 0 && field == "channel_max":
 		return fmt.Sprintf("negotiated %s = 0 (no limit) is higher than the maximum allowed value (%d)", field, high)
+	case value == 0: // it stands for no limit as well
+		return fmt.Sprintf("negotiated %s = 0 is higher than the maximum allowed value (%d)", field, high)
 	case value < low:
 		return fmt.Sprintf("negotiated %s = %d is lower than the minimum allowed value (%d)", field, value, low)
 	case value > high:

@@ -74,25 +74,27 @@ func (n *connection) serveChannel(number uint16, id amqp091.MethodID, args []byt
 		}
 	}
 	n.flush()
+	c := n.find(number)
 	switch {
 	case !id.Known():
 		return amqp091.Errorf(amqp091.CommandInvalid, id, "unknown method %s", id)
+	case c != nil && !c.is(open) && id != amqp091.ChannelOpenID:
+		c.serveEnded(id)
+		return nil
 	case !id.FromClient() || id.Class() == classConnection:
-		return amqp091.Errorf(amqp091.CommandInvalid, id, "unimplemented method")
+		e := amqp091.Errorf(amqp091.CommandInvalid, id, "unimplemented method")
+		if c == nil {
+			return e
+		}
+		return c.direct(0, func() error { return e }) // if it is not dropped because of what is served before it
 	case id == amqp091.ChannelOpenID:
 		var m amqp091.ChannelOpen
 		if err := m.Decode(args); err != nil {
 			return err
 		}
 		return n.openChannel(number)
-	}
-	c := n.find(number)
-	switch {
 	case c == nil:
 		return amqp091.Errorf(amqp091.ChannelError, id, "expected 'channel.open'")
-	case !c.is(open):
-		c.serveEnded(id)
-		return nil
 	}
 	if err := c.incoming.Expect(amqp091.FrameMethod); err != nil {
 		return err

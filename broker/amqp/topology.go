@@ -59,14 +59,7 @@ func (c *channel) request(m amqp091.Method) func() error {
 			return c.answer(err, m.NoWait, &amqp091.QueuePurgeOk{MessageCount: clamp(count)})
 		}
 	case *amqp091.QueueDelete:
-		return func() error {
-			queue, err := c.queue(m.Queue)
-			if err != nil {
-				return err
-			}
-			count, err := c.connection.session.DeleteQueue(ctx, queue, m.IfUnused, m.IfEmpty)
-			return c.answer(err, m.NoWait, &amqp091.QueueDeleteOk{MessageCount: clamp(count)})
-		}
+		return func() error { return c.deleteQueue(ctx, m) }
 	case *amqp091.BasicConsume:
 		return func() error { return c.consume(ctx, m) }
 	case *amqp091.BasicCancel:
@@ -116,6 +109,27 @@ func (c *channel) declareQueue(ctx context.Context, m *amqp091.QueueDeclare) err
 		c.lastQueue = q.Name
 	}
 	return c.answer(err, m.NoWait, &amqp091.QueueDeclareOk{Queue: q.Name, MessageCount: clamp(q.Ready), ConsumerCount: q.Consumers})
+}
+
+// deleteQueue answers before the channel's consumers of the queue are told that they have ended.
+func (c *channel) deleteQueue(ctx context.Context, m *amqp091.QueueDelete) error {
+	queue, err := c.queue(m.Queue)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.deleting = true
+	c.mu.Unlock()
+	count, err := c.connection.session.DeleteQueue(ctx, queue, m.IfUnused, m.IfEmpty)
+	err = c.answer(err, m.NoWait, &amqp091.QueueDeleteOk{MessageCount: clamp(count)})
+	c.mu.Lock()
+	ended := c.ended
+	c.deleting, c.ended = false, nil
+	c.mu.Unlock()
+	for _, tag := range ended {
+		c.connection.send(c.number, &amqp091.BasicCancel{ConsumerTag: tag, NoWait: true})
+	}
+	return err
 }
 
 // queue resolves the empty name, which stands for the channel's last declared queue.

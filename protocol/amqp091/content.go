@@ -90,7 +90,7 @@ func (c *Content) takeHeader(r *Reader) error {
 	case class != c.method.Class():
 		return Errorf(UnexpectedFrame, c.method, "expected content header for class %d, got one for class %d instead", c.method.Class(), class)
 	case weight != 0:
-		return Errorf(UnexpectedFrame, c.method, "expected content header for class %d, got one of weight %d instead", class, weight)
+		return Errorf(UnexpectedFrame, c.method, "expected content header for class %d, got non content header frame instead", class)
 	case size > MaxBodyBytes:
 		return Errorf(FrameError, c.method, "a body of %d bytes is larger than the %d a message can have", size, MaxBodyBytes)
 	case c.MaxBytes > 0 && size > c.MaxBytes:
