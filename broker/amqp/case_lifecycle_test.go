@@ -167,10 +167,10 @@ func TestCaseHeadersRoundTrip(t *testing.T) {
 	}
 }
 
-// TestCaseManyQueues: thousands of queues on one channel, declared and deleted without waiting.
+// TestCaseManyQueues: hundreds of queues on one channel, declared and deleted without waiting.
 func TestCaseManyQueues(t *testing.T) {
 	_, ch := begin(t)
-	const n = 1000
+	const n = 200
 	began := time.Now()
 	for i := range n {
 		ch.Send(&amqp091.QueueDeclare{Queue: fmt.Sprintf("%s.%d", name(t, "q"), i), Durable: true})
@@ -188,8 +188,8 @@ func TestCaseManyQueues(t *testing.T) {
 		ch.Expect(amqp091.QueueDeleteOkID)
 	}
 	d := time.Since(began)
-	if d > 20*time.Second {
-		t.Errorf("%d queues took %v", n, d)
+	if d > 2*n*time.Second/25 {
+		t.Errorf("%d declares and deletes took %v", n, d)
 	}
 	t.Logf("%d declares and deletes in %v", n, d.Round(time.Millisecond))
 }

@@ -79,10 +79,17 @@ func TestCaseBindingsManyDelete(t *testing.T) {
 	c, ch := begin(t)
 	x, q, live := ch.Exchange(name(t, "x"), "topic"), ch.Queue(name(t, "q")), ch.Queue(name(t, "live"))
 	ch.Bind(live, x, "live", nil)
+	binders := make([]*amqptest.Channel, 30) // side by side, since each bind waits for the disk
 	for i := range 3000 {
-		ch.Send(&amqp091.QueueBind{Queue: q, Exchange: x, RoutingKey: fmt.Sprintf("k.%d.*", i), NoWait: true})
+		n := i % len(binders)
+		if binders[n] == nil {
+			binders[n] = c.Channel(uint16(100 + n))
+		}
+		binders[n].Send(&amqp091.QueueBind{Queue: q, Exchange: x, RoutingKey: fmt.Sprintf("k.%d.*", i), NoWait: true})
 	}
-	ch.Quiet()
+	for _, b := range binders {
+		b.Quiet()
+	}
 	publishing := dial(t).Channel(1)
 	publishing.Confirm()
 	other := c.Channel(2)

@@ -219,8 +219,8 @@ func TestRow56WrongArguments(t *testing.T) {
 func TestRow57InvalidUTF8(t *testing.T) {
 	expectBroken(t, map[string]broken{
 		"queue":       {(&amqp091.QueueDeclare{Queue: "q\xff"}).AppendFrame(nil, 1), amqp091.FrameError, 0, "Malformed UTF-8 in shortstr"},
-		"routing key": {withContent(toQueue("\xc3("), 1), amqp091.FrameError, 0, "Malformed UTF-8 in shortstr"},
-		"tag":         {(&amqp091.BasicConsume{Queue: "q", ConsumerTag: "\xed\xa0\x80"}).AppendFrame(nil, 1), amqp091.FrameError, 0, "Malformed UTF-8 in shortstr"},
+		"exchange":    {(&amqp091.ExchangeDeclare{Exchange: "\xc3(", Type: "direct"}).AppendFrame(nil, 1), amqp091.FrameError, 0, "Malformed UTF-8 in shortstr"},
+		"key to bind": {(&amqp091.QueueBind{Queue: "q", Exchange: "amq.direct", RoutingKey: "\xed\xa0\x80"}).AppendFrame(nil, 1), amqp091.FrameError, 0, "Malformed UTF-8 in shortstr"},
 	})
 }
 

@@ -41,13 +41,14 @@ var arrows = map[string][]string{
 	"cluster": {"cluster/...", "fsm/store/vfs", "github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "github.com/hashicorp/go-hclog",
 		"github.com/vmihailenco/msgpack/v5"},
 
-	"broker":            {"protocol/...", "fsm", "cluster"},
-	"broker/amqp":       {"broker", "fsm", "protocol/amqp091"},
-	"broker/native":     {"broker", "fsm", "protocol/native"},
-	"broker/httpapi":    {"broker", "fsm", "cluster", "protocol/...", "github.com/prometheus/client_golang/..."},
-	"broker/relay":      {"broker", "cluster", "protocol/amqp091"},
-	"broker/server":     {"broker/...", "fsm/...", "cluster", "protocol/..."},
-	"broker/brokertest": {"broker/...", "fsm/...", "cluster/...", "protocol/...", "client"},
+	"broker":               {"protocol/...", "fsm", "cluster"},
+	"broker/amqp":          {"broker", "fsm", "protocol/amqp091"},
+	"broker/amqp/amqptest": {"protocol/amqp091"},
+	"broker/native":        {"broker", "fsm", "protocol/native"},
+	"broker/httpapi":       {"broker", "fsm", "cluster", "protocol/...", "github.com/prometheus/client_golang/..."},
+	"broker/relay":         {"broker", "cluster", "protocol/amqp091"},
+	"broker/server":        {"broker/...", "fsm/...", "cluster", "protocol/..."},
+	"broker/brokertest":    {"broker/...", "fsm/...", "cluster/...", "protocol/...", "client"},
 
 	"broker/simulation": {"broker/server", "client", "cluster/...", "cluster", "fsm/store", "fsm/store/vfs"},
 
