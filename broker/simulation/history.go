@@ -27,7 +27,7 @@ type History struct {
 }
 
 // Counts says how much happened.
-type Counts struct{ Published, Confirmed, Delivered, Redelivered, Acked, Transactions int }
+type Counts struct{ Published, Confirmed, Delivered, Redelivered, Acked, Transactions, Emptied, Abandoned int }
 
 // message is one publish.
 type message struct {
@@ -91,6 +91,14 @@ func (h *History) Confirmed(id string, routed uint32) {
 	if int(routed) != len(m.queues) {
 		h.violation("message %s was confirmed as routed to %d queues, not to %v", id, routed, m.queues)
 	}
+}
+
+// Emptied notes that a queue was purged or deleted; abandoned is how many were left for the broker to delete.
+func (h *History) Emptied(abandoned int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts.Emptied++
+	h.counts.Abandoned += abandoned
 }
 
 // Transaction notes a transaction before it is sent; settles is the queue and message that it acknowledges, if any.

@@ -65,6 +65,8 @@ func Run(c *Cluster, seed uint64, harm time.Duration) (r Report) {
 		}
 		n.clients = append(n.clients, "g1")
 		w.Get("g1", draw())
+		n.clients = append(n.clients, "x1")
+		w.Churn("x1", draw())
 		harming, cancel := context.WithTimeout(context.Background(), harm)
 		n.Run(harming)
 		cancel()
@@ -99,7 +101,7 @@ func Run(c *Cluster, seed uint64, harm time.Duration) (r Report) {
 	return r
 }
 
-// drain waits until all queues are empty and returns how many messages each ever took.
+// drain waits until the topology's queues are empty and all others gone, and returns how many messages each ever took.
 func (n *Nemesis) drain() map[string]uint64 {
 	deadline := time.Now().Add(drainWithin)
 	var state string
@@ -107,13 +109,16 @@ func (n *Nemesis) drain() map[string]uint64 {
 		n.look()
 		if leader := n.cluster.Leader(); leader >= 0 {
 			m := n.cluster.Server(leader).Machine()
-			left, took := uint64(0), map[string]uint64{}
+			left, took, names := uint64(0), map[string]uint64{}, []string(nil)
 			vhost, _ := m.Vhost("/")
 			for _, q := range m.Queues(vhost.Number) {
-				left += q.Messages
-				took[q.Name] = q.Next - 1
+				if names = append(names, q.Name); slices.Contains(queues, q.Name) {
+					left += q.Messages
+					took[q.Name] = q.Next - 1
+				}
 			}
-			if state = fmt.Sprintf("%d messages are left", left); left == 0 && len(took) > 0 {
+			others := foreign(names)
+			if state = fmt.Sprintf("%d messages are left, and the queues %v", left, others); left == 0 && len(others) == 0 && len(took) > 0 {
 				return took
 			}
 		} else {
