@@ -280,66 +280,6 @@ func (m *messages) drop(where int) {
 	m.chunks = slices.Delete(m.chunks, where, where+1)
 }
 
-// removeRuns takes away the live messages in ascending, disjoint runs and returns how many there were. Its time
-// follows the live messages in the runs, not their width.
-func (m *messages) removeRuns(runs []Run) uint64 {
-	var removed uint64
-	for _, r := range runs {
-		for at, ok := m.next(r.From); ok && at <= r.To; at, ok = m.next(at + 1) {
-			m.remove(at)
-			removed++
-		}
-	}
-	return removed
-}
-
-// removeExcept takes away all live messages but those in ascending, disjoint runs, and returns how many went. Its time
-// follows the chunks that stay: the others go whole, so that purging a large queue holds up nobody.
-func (m *messages) removeExcept(held []Run) uint64 {
-	before := m.count
-	m.keepChunks(held)
-	from := uint64(1)
-	for _, r := range held {
-		if r.From > from {
-			m.removeRuns([]Run{{from, r.From - 1}})
-		}
-		if r.To >= m.last {
-			return before - m.count
-		}
-		from = max(from, r.To+1)
-	}
-	m.removeRuns([]Run{{from, m.last}})
-	return before - m.count
-}
-
-// keepChunks drops the chunks without a live message in the runs.
-func (m *messages) keepChunks(runs []Run) {
-	var kept []*chunk
-	for _, r := range runs {
-		where, _ := m.find((max(r.From, 1) - 1) / chunkSlots)
-		for ; where < len(m.chunks) && m.chunks[where].first() <= r.To; where++ {
-			c := m.chunks[where]
-			if (len(kept) == 0 || kept[len(kept)-1] != c) && c.liveBetween(r) > 0 {
-				kept = append(kept, c)
-			}
-		}
-	}
-	m.viewed, m.chunks = nil, kept
-	m.version++
-	m.count, m.bytes, m.memory, m.sum = 0, 0, 0, 0
-	for _, c := range kept {
-		for i := c.from(0); i >= 0; i = c.from(i + 1) {
-			s := &c.slots[i]
-			m.count++
-			m.bytes += uint64(s.body)
-			m.sum += contribution(s.hash, c.first()+uint64(i), s.deliveries())
-			if s.content != nil {
-				m.memory += uint64(len(s.content.body) + len(s.content.properties))
-			}
-		}
-	}
-}
-
 // liveIn counts the live messages in ascending, disjoint runs. Its time follows the chunks touched.
 func (m *messages) liveIn(runs []Run) uint64 {
 	var total uint64
@@ -359,21 +299,11 @@ func (m *messages) liveIn(runs []Run) uint64 {
 	return total
 }
 
-func (c *chunk) liveBetween(r Run) uint64 {
-	first := c.first()
-	if r.From <= first && r.To >= first+chunkSlots-1 {
-		return uint64(c.count)
-	}
-	var total uint64
-	for w, word := range c.live {
-		low := first + uint64(w)*64
-		for word != 0 {
-			at := low + uint64(bits.TrailingZeros64(word))
-			if at >= r.From && at <= r.To {
-				total++
-			}
-			word &= word - 1
-		}
+// liveBetween counts the live messages of a chunk that are in a run.
+func (c *chunk) liveBetween(r Run) (total uint64) {
+	covered, _ := within([]Run{r}, c.first())
+	for w, live := range c.live {
+		total += uint64(bits.OnesCount64(live & covered[w]))
 	}
 	return total
 }

@@ -47,6 +47,25 @@ func (m *modelMessages) check(t *rapid.T, q *messagesView) {
 	}
 	var live []uint64
 	for _, c := range q.chunks {
+		count, unwritten, counted := 0, 0, 0
+		for i := range c.slots {
+			if !c.has(i) {
+				if c.slots[i] != (slot{}) {
+					t.Fatalf("slot %d is dead and not zero", c.first()+uint64(i))
+				}
+				continue
+			}
+			count++
+			if c.slots[i].file == 0 {
+				unwritten++
+			}
+			if c.slots[i].deliveries() > 0 {
+				counted++
+			}
+		}
+		if c.count != count || c.unwritten != unwritten || c.counted != counted {
+			t.Fatalf("chunk %d counts %d live, %d unwritten, %d counted; it has %d, %d, %d", c.index, c.count, c.unwritten, c.counted, count, unwritten, counted)
+		}
 		for i := c.from(0); i >= 0 && i < chunkSlots; {
 			at = c.first() + uint64(i)
 			if c.slots[i].deliveries() != m.counts[at] || c.slots[i].hash != m.hashes[at] {
@@ -130,6 +149,19 @@ func TestMessagesEqualModel(t *testing.T) {
 				before := len(model.live)
 				model.live = slices.DeleteFunc(model.live, func(s uint64) bool { return !inRuns(runs, s) })
 				if n := q.removeExcept(runs); n != uint64(before-len(model.live)) {
+					t.Fatalf("%d went, want %d", n, before-len(model.live))
+				}
+			},
+			"removeMany": func(t *rapid.T) {
+				var runs []Run
+				for at := sequence.Draw(t, "s"); at <= model.last && len(runs) < 20; {
+					runs = append(runs, Run{at, at + rapid.SampledFrom([]uint64{0, 0, 1, 63, 64, 255, 300}).Draw(t, "width")})
+					at = runs[len(runs)-1].To + rapid.SampledFrom([]uint64{1, 2, 2, 64, 700}).Draw(t, "gap")
+				}
+				others := rapid.Bool().Draw(t, "others")
+				before := len(model.live)
+				model.live = slices.DeleteFunc(model.live, func(s uint64) bool { return inRuns(runs, s) != others })
+				if n := q.removeMany(runs, others); n != uint64(before-len(model.live)) {
 					t.Fatalf("%d went, want %d", n, before-len(model.live))
 				}
 			},
