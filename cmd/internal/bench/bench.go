@@ -14,7 +14,6 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/warrenmq/warren/client"
 	"github.com/warrenmq/warren/cmd/internal/ledger"
 )
 
@@ -22,6 +21,12 @@ import (
 const (
 	drainWithin = 30 * time.Second
 	idleWithin  = 10 * time.Second
+)
+
+// What both protocols allow.
+const (
+	maxWindow   = 65_535 // unconfirmed publishes
+	maxPrefetch = 65_535
 )
 
 // Options say what is run.
@@ -35,8 +40,7 @@ type Options struct {
 	Queue      string        // "" makes one, and deletes it at the end
 	Prefetch   int
 	Timeout    time.Duration // of a request at the beginning and the end
-	// Dial opens a connection. Every publisher and consumer has its own.
-	Dial func(ctx context.Context, o ...client.Option) (*client.Connection, error)
+	Protocol   Protocol
 	// Progress, when not nil, is told once a second how many were confirmed and consumed so far.
 	Progress func(elapsed time.Duration, confirmed, consumed uint64)
 }
@@ -100,12 +104,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	r := &run{o: o, id: binary.LittleEndian.Uint64(seed[:]), confirms: histogram(), ends: histogram()}
 	r.ledger = ledger.New(r.id, o.Publishers)
 
-	control, err := r.dial(ctx, "control")
-	if err != nil {
-		return Result{}, err
-	}
-	defer r.close(control)
-	delete, err := r.declare(ctx, control)
+	delete, err := r.declare(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -119,10 +118,10 @@ func (o *Options) check() error {
 		return errors.New("from 1 to 1000 publishers and up to 1000 consumers are possible")
 	case o.Size < ledger.StampBytes:
 		return fmt.Errorf("a body must have at least %d bytes", ledger.StampBytes)
-	case o.Window < 1 || o.Window > client.MaxWindowCount:
-		return fmt.Errorf("the window must be from 1 to %d", client.MaxWindowCount)
-	case o.Prefetch < 1 || o.Prefetch > client.MaxPrefetch:
-		return fmt.Errorf("the prefetch must be from 1 to %d", client.MaxPrefetch)
+	case o.Window < 1 || o.Window > maxWindow:
+		return fmt.Errorf("the window must be from 1 to %d", maxWindow)
+	case o.Prefetch < 1 || o.Prefetch > maxPrefetch:
+		return fmt.Errorf("the prefetch must be from 1 to %d", maxPrefetch)
 	case o.Duration <= 0 || o.Rate < 0:
 		return errors.New("the duration must be above zero, and the rate not below it")
 	}
@@ -130,26 +129,20 @@ func (o *Options) check() error {
 }
 
 // declare makes the queue and returns what removes it.
-func (r *run) declare(ctx context.Context, conn *client.Connection) (func(), error) {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
-	defer cancel()
-	ch, err := conn.Channel(ctx)
-	if err != nil {
-		return nil, err
+func (r *run) declare(ctx context.Context) (func(), error) {
+	delete := func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.o.Timeout)
+		defer cancel()
+		_ = r.o.Protocol.Delete(ctx, r.o.Queue)
 	}
 	if r.o.Queue != "" {
-		_, err = ch.DeclareQueue(ctx, client.Queue{Name: r.o.Queue, Durable: true})
-		return func() {}, err
+		delete = func() {}
+	} else {
+		r.o.Queue = fmt.Sprintf("warren-bench-%016x", r.id)
 	}
-	r.o.Queue = fmt.Sprintf("warren-bench-%016x", r.id)
-	if _, err = ch.DeclareQueue(ctx, client.Queue{Name: r.o.Queue, Durable: true}); err != nil {
-		return nil, err
-	}
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), r.o.Timeout)
-		defer cancel()
-		_, _ = ch.DeleteQueue(ctx, r.o.Queue, false, false)
-	}, nil
+	starting, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	defer cancel()
+	return delete, r.o.Protocol.Declare(starting, r.o.Queue)
 }
 
 // measure runs publishers and consumers from beginning to end.
@@ -270,14 +263,9 @@ func (r *run) fail(err error) {
 	}
 }
 
-func (r *run) dial(ctx context.Context, what string, options ...client.Option) (*client.Connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
-	defer cancel()
-	return r.o.Dial(ctx, append(options, client.WithName("warren bench "+what))...)
-}
-
-func (r *run) close(conn *client.Connection) {
+// close closes a publisher or consumer.
+func (r *run) close(c interface{ Close(context.Context) }) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.o.Timeout)
 	defer cancel()
-	_ = conn.Close(ctx)
+	c.Close(ctx)
 }

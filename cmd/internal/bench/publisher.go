@@ -7,45 +7,38 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warrenmq/warren/client"
 	"github.com/warrenmq/warren/cmd/internal/ledger"
 )
 
 // pending is a publish whose confirm is awaited.
 type pending struct {
-	confirm  *client.Confirm
 	sequence uint64
 	sent     int64 // when it was, or should have been, sent
 }
 
 // publisher opens a publisher's connection and returns what runs it to its end: publishing, then the last confirms.
 func (r *run) publisher(ctx context.Context, number uint64) (func(), error) {
-	conn, err := r.dial(ctx, fmt.Sprintf("publisher %d", number), client.WithPublishWindow(r.o.Window, r.o.Window*(r.o.Size+512)))
-	if err != nil {
-		return nil, err
-	}
 	opening, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
-	ch, err := conn.Channel(opening)
+	p, err := r.o.Protocol.Publisher(opening, fmt.Sprintf("warren bench publisher %d", number), r.o.Queue, r.o.Window, r.o.Size)
 	if err != nil {
-		r.close(conn)
 		return nil, err
 	}
 	return func() {
-		defer r.close(conn)
+		defer r.close(p)
 		under := make(chan pending, r.o.Window) // closed by publish
 		var confirms sync.WaitGroup
-		confirms.Go(func() { r.awaitConfirms(number, under) })
-		r.publish(ch, number, under)
+		confirms.Go(func() { r.awaitConfirms(p, number, under) })
+		r.publish(p, number, under)
 		confirms.Wait()
 	}, nil
 }
 
 // publish sends until the time of publishing is over. With a rate, each message has a time at which it should leave,
 // and its latency counts from then on: a cluster that stalls is not spared the messages it held up.
-func (r *run) publish(ch *client.Channel, number uint64, under chan<- pending) {
+func (r *run) publish(p Publisher, number uint64, under chan<- pending) {
 	defer close(under)
-	m := client.Message{Body: make([]byte, r.o.Size)}
+	body := make([]byte, r.o.Size)
 	start := r.now()
 	var interval float64 // nanoseconds between this publisher's messages
 	if r.o.Rate > 0 {
@@ -68,25 +61,23 @@ func (r *run) publish(ch *client.Channel, number uint64, under chan<- pending) {
 			}
 			sent = due
 		}
-		ledger.Stamp{Run: r.id, Publisher: number, Sequence: sequence, Sent: sent}.Put(m.Body)
-		f, err := ch.PublishAsync(r.publishing, "", r.o.Queue, m)
-		if err != nil {
+		ledger.Stamp{Run: r.id, Publisher: number, Sequence: sequence, Sent: sent}.Put(body)
+		if err := p.Publish(r.publishing, body); err != nil {
 			if r.publishing.Err() == nil {
 				r.fail(err)
 			}
 			return
 		}
 		r.published.Add(1)
-		under <- pending{f, sequence, sent}
+		under <- pending{sequence, sent}
 	}
 }
 
 // awaitConfirms takes the confirms in the order of the publishes.
-func (r *run) awaitConfirms(number uint64, under <-chan pending) {
+func (r *run) awaitConfirms(p Publisher, number uint64, under <-chan pending) {
 	latencies := histogram()
-	for p := range under {
-		_, err := p.confirm.Wait(r.draining)
-		if err != nil {
+	for m := range under {
+		if err := p.Confirmed(r.draining); err != nil {
 			if errors.Is(err, r.draining.Err()) {
 				err = fmt.Errorf("unconfirmed at the end: %w", err)
 			}
@@ -97,9 +88,9 @@ func (r *run) awaitConfirms(number uint64, under <-chan pending) {
 		if last := r.lastConfirm.Swap(now); now-last > r.gap.Load() {
 			r.gap.Store(now - last)
 		}
-		_ = latencies.RecordValue((now - p.sent) / 1e3) // out of range only after ten minutes
+		_ = latencies.RecordValue((now - m.sent) / 1e3) // out of range only after ten minutes
 		r.confirmed.Add(1)
-		r.ledger.Confirmed(number, p.sequence)
+		r.ledger.Confirmed(number, m.sequence)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

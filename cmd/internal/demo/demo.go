@@ -123,9 +123,7 @@ func (d *demo) traffic(ctx context.Context) (bench.Result, error) {
 	go func() { killed <- d.kills(ctx) }()
 	result, err := bench.Run(ctx, bench.Options{Publishers: 2, Consumers: 1, Size: 256, Window: 500, Duration: d.Duration, Rate: d.Rate,
 		Prefetch: 500, Timeout: requestWithin, Progress: d.progress,
-		Dial: func(ctx context.Context, options ...client.Option) (*client.Connection, error) {
-			return d.dial(ctx, options...)
-		}})
+		Protocol: bench.Native{Dial: d.dial}})
 	if err != nil {
 		cancel()
 	}

@@ -56,8 +56,9 @@ var arrows = map[string][]string{
 
 	"cmd/internal/failover": {}, // tests only
 	"cmd/internal/ledger":   {},
-	"cmd/internal/bench":    {"client", "cmd/internal/ledger", "github.com/HdrHistogram/hdrhistogram-go"},
-	"cmd/internal/demo":     {"client", "protocol/native", "cmd/internal/bench"},
+	"cmd/internal/bench": {"client", "cmd/internal/ledger", "github.com/HdrHistogram/hdrhistogram-go",
+		"github.com/rabbitmq/amqp091-go"},
+	"cmd/internal/demo": {"client", "protocol/native", "cmd/internal/bench"},
 	"cmd/internal/settings": {"broker/server", "cluster", "github.com/alecthomas/kong", "github.com/BurntSushi/toml", "go.yaml.in/yaml/v3",
 		"golang.org/x/sys/unix"},
 	"cmd/internal/tools": {"broker/server", "client", "protocol/native", "cmd/internal/...", "github.com/alecthomas/kong"},

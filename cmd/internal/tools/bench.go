@@ -3,6 +3,8 @@ package tools
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 	"time"
 
 	benching "github.com/warrenmq/warren/cmd/internal/bench"
@@ -10,6 +12,8 @@ import (
 
 type bench struct {
 	target
+	Protocol   string        `enum:"native,amqp" default:"native" help:"Warren's own protocol, or AMQP 0-9-1 (amqp) as RabbitMQ's Go client speaks it, to any broker. --servers are then addresses of that protocol."`
+	URL        []string      `name:"url" sep:"none" placeholder:"amqp://USER:PASSWORD@HOST:PORT/VHOST" help:"With --protocol amqp, instead of --servers: a node, or several with several --url."`
 	Publishers int           `default:"4" help:"Publishers, each with a connection of its own."`
 	Consumers  int           `default:"0" help:"Consumers, each with a connection of its own."`
 	Size       int           `default:"256" help:"Bytes of a body."`
@@ -23,9 +27,13 @@ type bench struct {
 
 // Run measures; a lost message or an error is a failure.
 func (b *bench) Run(ctx context.Context, std Streams) error {
+	protocol, err := b.protocol()
+	if err != nil {
+		return err
+	}
 	o := benching.Options{Publishers: b.Publishers, Consumers: b.Consumers, Size: b.Size, Window: b.Window, Duration: b.Duration,
 		Rate: b.Rate, Queue: b.Queue, Prefetch: b.Prefetch, Timeout: b.Timeout,
-		Dial: b.dial}
+		Protocol: protocol}
 	if isTerminal(std.Err) {
 		var before uint64
 		o.Progress = func(elapsed time.Duration, confirmed, consumed uint64) {
@@ -33,7 +41,8 @@ func (b *bench) Run(ctx context.Context, std Streams) error {
 			before = confirmed
 		}
 	}
-	r, err := benching.Run(ctx, o)
+	var r benching.Result
+	r, err = benching.Run(ctx, o)
 	if o.Progress != nil {
 		fmt.Fprintln(std.Err)
 	}
@@ -54,6 +63,38 @@ func (b *bench) Run(ctx context.Context, std Streams) error {
 		return fmt.Errorf("%d errors, the first: %s", r.Errors, r.FirstError)
 	}
 	return nil
+}
+
+// protocol returns what --protocol, --url and --servers say.
+func (b *bench) protocol() (benching.Protocol, error) {
+	if b.Protocol == "native" {
+		if len(b.URL) > 0 {
+			return nil, wrong("--url %s: it needs --protocol amqp", b.URL[0])
+		}
+		_, err := b.servers() // what is wrong there is told at once
+		return benching.Native{Dial: b.dial}, err
+	}
+	a := &benching.AMQP{URLs: b.URL}
+	if len(a.URLs) == 0 {
+		if slices.Equal(b.Servers, []string{"127.0.0.1:5670"}) { // the default
+			b.Servers = []string{"127.0.0.1:5672"}
+		}
+		servers, err := b.addresses("5672")
+		if err != nil {
+			return nil, err
+		}
+		user := url.UserPassword("guest", "guest")
+		if b.User != "" {
+			user = url.UserPassword(b.User, b.Password)
+		}
+		for _, s := range servers {
+			a.URLs = append(a.URLs, (&url.URL{Scheme: "amqp", User: user, Host: s, Path: "/" + b.Vhost, RawPath: "/" + url.PathEscape(b.Vhost)}).String())
+		}
+	}
+	if err := a.Check(); err != nil {
+		return nil, wrong("--url: %v", err)
+	}
+	return a, nil
 }
 
 func (b *bench) print(std Streams, r benching.Result) error {

@@ -73,17 +73,21 @@ func (t *target) dial(ctx context.Context, options ...client.Option) (*client.Co
 	return client.Dial(ctx, servers, append(all, options...)...)
 }
 
-// servers returns the addresses to dial, or what is wrong with one: that would not get better while the client tries.
-func (t *target) servers() (list []string, err error) {
+// servers returns the native addresses to dial.
+func (t *target) servers() ([]string, error) { return t.addresses("5670") }
+
+// addresses returns those of --servers, or what is wrong with one: that would not get better while the client tries.
+// port is the usual one of the protocol.
+func (t *target) addresses(port string) (list []string, err error) {
 	for _, s := range t.Servers {
 		if s = strings.TrimSpace(s); s == "" {
 			continue
 		}
-		_, port, err := net.SplitHostPort(s)
+		_, given, err := net.SplitHostPort(s)
 		if err != nil {
-			return nil, wrong("--servers %s: it must be HOST:PORT, for example %s", s, withPort(s, "5670"))
+			return nil, wrong("--servers %s: it must be HOST:PORT, for example %s", s, withPort(s, port))
 		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		if n, err := strconv.ParseUint(given, 10, 16); err != nil || n == 0 {
 			return nil, wrong("--servers %s: the port must be a number from 1 to 65535", s)
 		}
 		list = append(list, s)

@@ -47,11 +47,12 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	native string
+	amqp   string
 	http   string
 	stderr *bytes.Buffer // to be read once the process has ended
 }
 
-var listening = regexp.MustCompile(`native ([^,\s]+), amqp \S+, http ([^,\s]+)`)
+var listening = regexp.MustCompile(`native ([^,\s]+), amqp (\S+), http (\S+), raft`)
 
 func startNode(t *testing.T, args ...string) *process {
 	t.Helper()
@@ -81,7 +82,7 @@ func startNode(t *testing.T, args ...string) *process {
 	if found == nil {
 		t.Fatalf("unexpected first line %q", line)
 	}
-	p.native, p.http = found[1], found[2]
+	p.native, p.amqp, p.http = found[1], found[2], found[3]
 	return p
 }
 

@@ -147,6 +147,9 @@ func TestWrongCommandLinesAreRefusedAtOnce(t *testing.T) {
 		"get q --servers ,":                   "--servers names no node",
 		"get q --timeout -1s":                 "--timeout -1s: it must be above zero",
 		"bench --servers foo":                 "--servers foo: it must be HOST:PORT, for example foo:5670",
+		"bench --url amqp://a":                "--url amqp://a: it needs --protocol amqp",
+		"bench --protocol amqp --url http://": "--url: ",
+		"bench --protocol amqp --servers foo": "--servers foo: it must be HOST:PORT, for example foo:5672",
 		"health --http foo":                   "--http foo: it must be HOST:PORT, for example foo:15672",
 	} {
 		start := time.Now()
@@ -167,23 +170,32 @@ func TestServeRefusesWrongSettingsAllAtOnce(t *testing.T) {
 	}
 }
 
+// TestBenchThroughTheFrontDoor: both protocols measure the same things.
 func TestBenchThroughTheFrontDoor(t *testing.T) {
 	node := startNode(t, anyPorts(t.TempDir())...)
-	out := warren(t, "", "bench", "--servers", node.native, "--duration", "500ms", "--consumers", "1", "--rate", "2000", "--json")
-	var r map[string]any
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"confirmed_per_second", "consumed_per_second", "confirm_ms", "end_to_end_ms", "errors"} {
-		if r[key] == nil {
-			t.Errorf("no %s in %s", key, out)
-		}
-	}
-	if r["confirmed"] == 0.0 || r["lost"] != 0.0 || r["errors"] != 0.0 {
-		t.Error(out)
-	}
-	if out := warren(t, "", "list", "queues", "--servers", node.native, "--json"); out != "[]\n" {
-		t.Errorf("bench left its queue behind: %s", out)
+	for name, target := range map[string][]string{
+		"native": {"--servers", node.native},
+		"amqp":   {"--protocol", "amqp", "--servers", node.amqp},
+		"url":    {"--protocol", "amqp", "--url", "amqp://guest:guest@127.0.0.1:1/", "--url", "amqp://guest:guest@" + node.amqp + "/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := warren(t, "", append([]string{"bench"}, append(target, "--duration", "500ms", "--consumers", "1", "--rate", "2000", "--json")...)...)
+			var r map[string]any
+			if err := json.Unmarshal([]byte(out), &r); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"confirmed_per_second", "consumed_per_second", "confirm_ms", "end_to_end_ms", "errors"} {
+				if r[key] == nil {
+					t.Errorf("no %s in %s", key, out)
+				}
+			}
+			if r["confirmed"] == 0.0 || r["lost"] != 0.0 || r["errors"] != 0.0 || r["duplicated"] != 0.0 {
+				t.Error(out)
+			}
+			if out := warren(t, "", "list", "queues", "--servers", node.native, "--json"); out != "[]\n" {
+				t.Errorf("bench left its queue behind: %s", out)
+			}
+		})
 	}
 }
 
