@@ -205,3 +205,24 @@ func TestLeaderIsFoundSoonAfterALongElection(t *testing.T) {
 	}
 	c.shut(ErrClosed)
 }
+
+// A message that cannot be read ends the consumer that it came to, not the connection, over and over.
+func TestUnreadableMessageEndsItsConsumer(t *testing.T) {
+	ctx, f, c, ch := setup(t, 1)
+	f.mu.Lock()
+	f.queues["q"] = append(f.queues["q"], native.Delivery{Queue: "q", Properties: []byte{0x80, 0}})
+	f.mu.Unlock()
+	s, err := ch.Consume(ctx, "q", ConsumeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range s.Deliveries() {
+		t.Fatal("delivered")
+	}
+	if !errors.Is(s.Err(), ErrProtocol) || !errors.Is(s.Err(), native.ErrProperties) {
+		t.Error(s.Err())
+	}
+	if _, err := ch.Publish(ctx, "", "elsewhere", Message{}); err != nil || c.epoch != 1 {
+		t.Error(err, c.epoch)
+	}
+}

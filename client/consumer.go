@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -230,8 +229,12 @@ func (c *Connection) deliver(l *link, f *native.Deliver) error {
 		return nil
 	}
 	d, err := newDelivery(ch, l.epoch, &f.Delivery, body)
-	if err != nil {
-		return errors.Join(ErrProtocol, err)
+	if err != nil { // it would come again over every new link
+		s.remove()
+		s.end(fmt.Errorf("%w: message %d of queue %s: %w", ErrProtocol, f.DeliveryTag, f.Queue, err))
+		c.abandon(&native.Cancel{Head: ch.head(0), ConsumerTag: s.Tag()})
+		_, _ = (&Delivery{DeliveryTag: f.DeliveryTag, ch: ch, epoch: l.epoch}).enqueue(requeue)
+		return nil
 	}
 	return s.push(l, d)
 }

@@ -262,7 +262,7 @@ func TestMalformedPropertiesAreRefused(t *testing.T) {
 	r := connect(t, node)
 	r.send(&native.QueueDeclare{Head: native.Head{RID: 1, Channel: 1}, Name: "q"})
 	r.expect(0)
-	bad := [][]byte{{0}, {0x80, 0}, {0x80, 0, 5, 'a'}, {0, 0, 1}, {0, 1}, {0, 2, 0}, {0x80, 0, 1, 0xff}, {0x20, 0, 0, 0, 0, 9, 1},
+	bad := [][]byte{{0}, {0x80, 0}, {0x80, 0, 5, 'a'}, {0, 0, 1}, {0, 1}, {0, 1, 0}, {0x80, 0, 1, 0xff}, {0x20, 0, 0, 0, 0, 9, 1},
 		{0x20, 0, 0, 0, 0, 3, 1, 'k', '?'}, {0x20, 0, 0, 0, 0, 8, 1, 'k', 'F', 0, 0, 0, 1, 1}}
 	var b []byte
 	rid := uint64(1)
