@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/warrenmq/warren/broker"
 	"github.com/warrenmq/warren/protocol/amqp091"
@@ -25,6 +26,8 @@ type channel struct {
 	published  uint64        // publishes since confirm.select
 	work       *transaction  // nil: not transactional
 	leaving    chan struct{} // closed when the client's channel.close is served; nil before it came
+
+	returnable atomic.Int32 // mandatory publishes that have no outcome yet
 
 	lastQueue string // of the last declare; only requests in turn use it
 	confirms  confirms
@@ -120,6 +123,28 @@ func (c *channel) direct(bytes int, request func() error) error {
 	}
 	c.fail(x)
 	return nil
+}
+
+// reply is direct for a request that is answered: what came before it is returned, if it must be, before the answer.
+func (c *channel) reply(bytes int, request func() error) error {
+	if c.returnable.Load() == 0 {
+		return c.direct(bytes, request)
+	}
+	c.inTurn(bytes, func() error {
+		if err := c.returned(); err != nil {
+			return err
+		}
+		return request()
+	})
+	return nil
+}
+
+// returned waits until the outcome of every mandatory publish is known and told.
+func (c *channel) returned() error {
+	if c.returnable.Load() == 0 {
+		return nil
+	}
+	return c.connection.session.Settled(c.context)
 }
 
 // failed ends the channel or the connection for an error of a request; it runs where the channel's requests run.

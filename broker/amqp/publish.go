@@ -72,6 +72,9 @@ func (c *channel) publishInTurn(m *incoming, p broker.Publication) error {
 		done = &mandatory{channel: c, publication: p, body: body}
 	}
 	work := c.work
+	if m.mandatory && work == nil {
+		c.returnable.Add(1)
+	}
 	publish := func() error {
 		if x := c.admit(&p); x != nil {
 			x.Cause = amqp091.BasicPublishID
@@ -185,6 +188,7 @@ func (m *mandatory) Complete(number uint64, r fsm.Result) {
 		m.giveBack()
 	}
 	m.channel.Complete(number, r)
+	m.channel.returnable.Add(-1)
 }
 
 // giveBack sends basic.return.

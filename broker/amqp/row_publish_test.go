@@ -95,6 +95,36 @@ func TestRow127Mandatory(t *testing.T) {
 	ch.Quiet()
 }
 
+// TestRow127ReturnedBeforeLaterAnswers: what is sent behind a mandatory publish is answered behind its return.
+func TestRow127ReturnedBeforeLaterAnswers(t *testing.T) {
+	c, ch := begin(t)
+	q := ch.Queue(name(t, "q"))
+	transactional := c.Channel(2)
+	next := func() amqp091.MethodID {
+		for {
+			if id := ch.Next().Method.ID(); id != amqp091.BasicAckID { // the confirms come when they come
+				return id
+			}
+		}
+	}
+	for range 20 {
+		for _, m := range []amqp091.Method{&amqp091.ConfirmSelect{}, &amqp091.BasicQos{PrefetchCount: 1}, &amqp091.ChannelFlow{Active: true},
+			&amqp091.AccessRequest{}, &amqp091.QueueDeclare{Queue: q, Passive: true}, &amqp091.ExchangeDeclare{Exchange: "amq.direct", Passive: true},
+			&amqp091.BasicConsume{Queue: q, ConsumerTag: "t"}, &amqp091.BasicCancel{ConsumerTag: "t"}, &amqp091.QueuePurge{Queue: q},
+			&amqp091.BasicRecover{Requeue: true}} {
+			ch.PutMandatory("", name(t, "missing"), "m")
+			ch.Send(m)
+			if first, second := next(), next(); first != amqp091.BasicReturnID || second != m.ID()+1 {
+				t.Fatalf("%s and %s came for a message that is returned and %s", first, second, m.ID())
+			}
+		}
+	}
+	transactional.PutMandatory("", name(t, "missing"), "m")
+	transactional.Send(&amqp091.TxSelect{})
+	transactional.Expect(amqp091.BasicReturnID)
+	transactional.Expect(amqp091.TxSelectOkID)
+}
+
 func TestRow128Unroutable(t *testing.T) {
 	_, ch := begin(t)
 	ch.Confirm()

@@ -145,14 +145,14 @@ func (c *channel) serve(id amqp091.MethodID, args []byte) error {
 		if !m.Active {
 			return amqp091.Errorf(amqp091.NotImplemented, id, "active=false")
 		}
-		return c.direct(bytes, func() error { n.send(c.number, &amqp091.ChannelFlowOk{Active: true}); return nil })
+		return c.reply(bytes, func() error { n.send(c.number, &amqp091.ChannelFlowOk{Active: true}); return nil })
 	case *amqp091.AccessRequest:
-		return c.direct(bytes, func() error { n.send(c.number, &amqp091.AccessRequestOk{Ticket: 1}); return nil })
+		return c.reply(bytes, func() error { n.send(c.number, &amqp091.AccessRequestOk{Ticket: 1}); return nil })
 	case *amqp091.BasicQos:
 		if m.PrefetchSize != 0 {
 			return amqp091.Errorf(amqp091.NotImplemented, id, "prefetch_size!=0 (%d)", m.PrefetchSize)
 		}
-		return c.direct(bytes, func() error {
+		return c.reply(bytes, func() error {
 			c.Qos(uint32(m.PrefetchCount), m.Global)
 			n.send(c.number, &amqp091.BasicQosOk{})
 			return nil
@@ -181,7 +181,11 @@ func (c *channel) serve(id amqp091.MethodID, args []byte) error {
 			return amqp091.Errorf(amqp091.CommandInvalid, id, "unimplemented method")
 		}
 		c.inTurn(bytes, func() error {
-			if err := request(); err != nil {
+			err := c.returned()
+			if err == nil {
+				err = request()
+			}
+			if err != nil {
 				return exceptionOf(err, id)
 			}
 			return nil
@@ -222,7 +226,7 @@ func (c *channel) confirmSelect(m *amqp091.ConfirmSelect) error {
 	if m.NoWait {
 		return nil
 	}
-	return c.direct(0, func() error { c.connection.send(c.number, &amqp091.ConfirmSelectOk{}); return nil })
+	return c.reply(0, func() error { c.connection.send(c.number, &amqp091.ConfirmSelectOk{}); return nil })
 }
 
 // txSelect serves tx.select.
@@ -235,7 +239,7 @@ func (c *channel) txSelect() error {
 		c.work = &transaction{channel: c}
 		c.SetMode(broker.Mode{Transactional: true})
 	}
-	return c.direct(0, func() error { c.connection.send(c.number, &amqp091.TxSelectOk{}); return nil })
+	return c.reply(0, func() error { c.connection.send(c.number, &amqp091.TxSelectOk{}); return nil })
 }
 
 // inTransaction runs a commit or a rollback in turn.
