@@ -129,6 +129,9 @@ func (v *view) pick() *consumer {
 // as it holds nothing any more, and until then nobody receives. The caller holds mu.
 func (v *view) pickActive() *consumer {
 	first := v.turns.first()
+	if first == nil {
+		return nil
+	}
 	if v.active == nil || first.priority > v.active.priority && v.active.idle() {
 		v.active = first
 	}
