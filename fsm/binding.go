@@ -82,6 +82,13 @@ func (s *state) insertBinding(b *binding) {
 
 // deleteBinding removes a binding, and its source if that is auto-delete and this was its last one.
 func (s *state) deleteBinding(b *binding) {
+	s.removeBinding(b)
+	if b.source.abandoned() {
+		s.deleteExchange(b.source)
+	}
+}
+
+func (s *state) removeBinding(b *binding) {
 	e := b.source
 	delete(e.vhost.bindings, b.identity())
 	e.from.remove(b, listFrom)
@@ -101,9 +108,6 @@ func (s *state) deleteBinding(b *binding) {
 		moved.row = b.row
 	}
 	s.sum -= b.hash
-	if e.autoDelete && len(e.from) == 0 {
-		s.deleteExchange(e)
-	}
 }
 
 // replyTo begins the names of queues that are none: direct reply-to is the front end's.

@@ -181,6 +181,21 @@ func TestRow86And87AutoDeleteExchanges(t *testing.T) {
 	w.is("its destination is deleted", w.exchanges(), "stays")
 }
 
+func TestRow86ALongChainGoesAsWell(t *testing.T) {
+	w := newWorld(t)
+	w.queue("q")
+	const length = 5000
+	chain := []Command{autoDelete("0")}
+	for i := 1; i < length; i++ {
+		chain = append(chain, autoDelete(fmt.Sprint(i)), bindExchange(fmt.Sprint(i-1), fmt.Sprint(i), ""))
+	}
+	w.do(append(chain, bindQueue(fmt.Sprint(length-1), "q", ""))...)
+	w.is("routed", w.sent("0", ""), uint32(1))
+	w.do(DeleteQueue{Vhost: 1, Name: "q"})
+	w.is("exchanges", w.exchanges(), "")
+	w.is("bindings", w.Totals().Bindings, 0)
+}
+
 func TestRow88ExchangeBindings(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q")

@@ -222,14 +222,33 @@ func (s *state) applyDeleteExchange(c *DeleteExchange) Result {
 	return r
 }
 
-// deleteExchange removes an exchange, its bindings, and the auto-delete exchanges that thereby lose their last one.
+// deleteExchange removes an exchange, its bindings, and the auto-delete exchanges that thereby lose their last one. It
+// does not call itself: a client could make a chain that is longer than any stack.
 func (s *state) deleteExchange(e *exchange) {
-	if e.gone {
-		return
+	for pending := []*exchange{e}; len(pending) > 0; {
+		e, pending = pending[len(pending)-1], pending[:len(pending)-1]
+		if e.gone {
+			continue
+		}
+		s.removeExchange(e)
+		for _, list := range []*bindingList{&e.from, &e.into} {
+			for len(*list) > 0 {
+				b := (*list)[len(*list)-1]
+				s.removeBinding(b)
+				if b.source.abandoned() {
+					pending = append(pending, b.source)
+				}
+			}
+		}
 	}
+}
+
+// abandoned reports whether an exchange goes with the binding that it lost.
+func (e *exchange) abandoned() bool { return e.autoDelete && len(e.from) == 0 }
+
+func (s *state) removeExchange(e *exchange) {
 	e.gone = true
 	delete(e.vhost.exchanges, e.name)
-	s.rerouted = true
 	if !e.durable {
 		s.drop.exchanges.Remove(e.transient)
 	}
@@ -237,10 +256,4 @@ func (s *state) deleteExchange(e *exchange) {
 		moved.row = e.row
 	}
 	s.sum -= e.hash
-	for len(e.from) > 0 {
-		s.deleteBinding(e.from[len(e.from)-1])
-	}
-	for len(e.into) > 0 {
-		s.deleteBinding(e.into[len(e.into)-1])
-	}
 }
