@@ -168,13 +168,20 @@ func (l *load) AwaitConfirms(more int, within time.Duration) {
 }
 
 // Gap is the longest time without a confirm that ended after at.
-func (l *load) Gap(at time.Time) (gap time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sorted := slices.SortedFunc(slices.Values(l.confirms), time.Time.Compare)
-	for i := 1; i < len(sorted); i++ {
-		if sorted[i].After(at) {
-			gap = max(gap, sorted[i].Sub(sorted[i-1]))
+func (l *load) Gap(at time.Time) time.Duration { return gapOf(at, l) }
+
+// gapOf is the longest time without a confirm of any of some loads that ended after at.
+func gapOf(at time.Time, loads ...*load) (gap time.Duration) {
+	var all []time.Time
+	for _, l := range loads {
+		l.mu.Lock()
+		all = append(all, l.confirms...)
+		l.mu.Unlock()
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	for i := 1; i < len(all); i++ {
+		if all[i].After(at) {
+			gap = max(gap, all[i].Sub(all[i-1]))
 		}
 	}
 	return gap
