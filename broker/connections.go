@@ -65,7 +65,7 @@ func (b *Broker) Connections() ([]ConnectionRow, error) {
 func (l *leadership) connections(wanted func(*Client) bool) []ConnectionRow {
 	var rows []ConnectionRow
 	for _, s := range l.snapshot() {
-		if wanted(&s.Client) {
+		if !s.operator && wanted(&s.Client) {
 			rows = append(rows, s.row())
 		}
 	}
@@ -88,7 +88,7 @@ func (b *Broker) CloseSession(name, reason string) error {
 // endSessions ends the sessions that are meant and returns how many.
 func (l *leadership) endSessions(reason string, meant func(*Session) bool) (n int) {
 	for _, s := range l.snapshot() {
-		if meant(s) {
+		if !s.operator && meant(s) {
 			l.broker.log.Info("a connection is closed", "connection", s.Name(), "peer", s.Client.Peer, "reason", reason)
 			s.end(reason)
 			n++
@@ -132,6 +132,9 @@ func (b *Broker) Channels() ([]ChannelRow, error) {
 	}
 	var rows []ChannelRow
 	for _, s := range l.snapshot() {
+		if s.operator {
+			continue
+		}
 		from := len(rows)
 		for _, ch := range s.list() {
 			ch.mu.Lock()

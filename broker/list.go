@@ -48,14 +48,18 @@ func (s *Session) Queues(ctx context.Context, filter string) ([]QueueRow, error)
 	var rows []QueueRow
 	for _, q := range s.leadership.broker.machine.Queues(s.Vhost.Number) {
 		if contains(q.Name, filter) {
-			row := QueueRow{QueueInfo: q}
-			if v := s.leadership.existingView(q.Number); v != nil {
-				row.Held, row.Consumers = v.counts()
-			}
-			rows = append(rows, row)
+			rows = append(rows, s.leadership.queueRow(q))
 		}
 	}
 	return rows, nil
+}
+
+func (l *leadership) queueRow(q fsm.QueueInfo) QueueRow {
+	row := QueueRow{QueueInfo: q}
+	if v := l.existingView(q.Number); v != nil {
+		row.Held, row.Consumers = v.counts()
+	}
+	return row
 }
 
 // Bindings lists the bindings of the session's vhost whose source, destination or key contains the filter.

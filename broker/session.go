@@ -37,6 +37,7 @@ type Session struct {
 	Connected time.Time
 
 	leadership *leadership
+	operator   bool // it is no connection: no list shows it
 	receiver   Receiver
 	lane       *lane
 	ended      chan struct{} // closed when the leadership is over, Close was called or somebody else ended the session
@@ -53,11 +54,15 @@ type Session struct {
 
 // Open starts a session in a vhost. It fails with NotLeader or NoLeader when this node does not serve.
 func (b *Broker) Open(client Client, vhost string, r Receiver) (*Session, error) {
+	return b.open(client, vhost, r, false)
+}
+
+func (b *Broker) open(client Client, vhost string, r Receiver, operator bool) (*Session, error) {
 	l := b.serving()
 	if l == nil {
 		return nil, b.refusal()
 	}
-	s := &Session{Client: client, Connected: time.Now(), leadership: l, receiver: r,
+	s := &Session{Client: client, Connected: time.Now(), operator: operator, leadership: l, receiver: r,
 		lane: l.proposer.newLane(), ended: make(chan struct{}), channels: map[uint32]*Channel{}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +70,7 @@ func (b *Broker) Open(client Client, vhost string, r Receiver) (*Session, error)
 		return nil, b.refusal()
 	}
 	var ok bool
-	if s.Vhost, ok = b.machine.Vhost(vhost); !ok { // under mu: whoever deletes it ends the sessions that are there
+	if s.Vhost, ok = b.machine.Vhost(vhost); !ok && !(operator && vhost == "") { // under mu: whoever deletes it ends the sessions that are there
 		return nil, errorf(fsm.NotAllowed, "NOT_ALLOWED - vhost %s not found", vhost)
 	}
 	if len(l.sessions) >= maxSessions {
@@ -74,8 +79,10 @@ func (b *Broker) Open(client Client, vhost string, r Receiver) (*Session, error)
 	l.last++
 	s.ID = fsm.Session{Term: l.term, Number: l.last}
 	l.sessions[s.ID.Number] = s
-	b.stats.connections.Add(1)
-	b.stats.connectionsOpened.Add(1)
+	if !operator {
+		b.stats.connections.Add(1)
+		b.stats.connectionsOpened.Add(1)
+	}
 	return s, nil
 }
 
@@ -120,7 +127,9 @@ func (s *Session) Close() {
 		delete(l.sessions, s.ID.Number)
 	}
 	l.mu.Unlock()
-	l.broker.stats.connections.Add(-1)
+	if !s.operator {
+		l.broker.stats.connections.Add(-1)
+	}
 }
 
 // Channel opens a channel.

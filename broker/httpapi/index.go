@@ -13,6 +13,7 @@ const indexPage = `<!doctype html>
 <dt><a href="/healthz/ready">/healthz/ready</a><dd>200 when this node knows a leader and has caught up, otherwise 503 and why
 <dt><a href="/v1/cluster">/v1/cluster</a><dd>members, leader, term, indexes and state hashes, as JSON
 <dt><a href="/metrics">/metrics</a><dd>figures for Prometheus
+<dt><a href="/api/overview">/api</a><dd>RabbitMQ's management API, in part; needs a login
 </dl>
 </html>
 `

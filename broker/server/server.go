@@ -52,15 +52,16 @@ const defaultCloseWithin = 10 * time.Second
 
 // Server is one running node. Safe for concurrent use.
 type Server struct {
-	config  Config
-	log     *slog.Logger
-	machine *fsm.Machine
-	node    *cluster.Node
-	broker  *broker.Broker
-	native  *native.Server
-	amqp    *amqp.Server
-	relay   *relay.Server // in front of amqp: on a follower it brings clients to the leader
-	web     *http.Server
+	config     Config
+	log        *slog.Logger
+	machine    *fsm.Machine
+	node       *cluster.Node
+	broker     *broker.Broker
+	native     *native.Server
+	amqp       *amqp.Server
+	relay      *relay.Server // in front of amqp: on a follower it brings clients to the leader
+	web        *http.Server
+	management *relay.Web // brings management requests to the leader
 
 	lock                                       io.Closer // of the data directory; nil when nobody else can reach it
 	nativeListener, amqpListener, httpListener net.Listener
@@ -128,7 +129,7 @@ func New(c Config) (_ *Server, err error) {
 	c.AMQP.ClusterName, c.AMQP.Version, c.AMQP.Logger = s.node.ClusterID, c.Cluster.Version, c.Logger
 	s.amqp = amqp.NewServer(s.broker, c.AMQP)
 	s.relay = relay.NewServer(s.broker, s.node, s.amqp, c.Logger)
-	s.web = s.newWeb()
+	s.web, s.management = s.newWeb()
 	return s, nil
 }
 
@@ -198,6 +199,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.web.Shutdown(within) != nil {
 		_ = s.web.Close()
 	}
+	s.management.Close(within)
 	stop()
 	closed := s.node.Close(within)
 	work.Wait()

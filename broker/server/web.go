@@ -4,16 +4,32 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/warrenmq/warren/broker/httpapi"
+	"github.com/warrenmq/warren/broker/management"
+	"github.com/warrenmq/warren/broker/relay"
 )
 
-func (s *Server) newWeb() *http.Server {
-	return httpapi.NewServer(httpapi.New(httpapi.Config{
+// newWeb returns what serves HTTP: the node's own paths here, management where the broker serves.
+func (s *Server) newWeb() (*http.Server, *relay.Web) {
+	own := httpapi.New(httpapi.Config{
 		Live: s.node.Err, Ready: s.ready, Status: s.broker.Status, Barrier: s.node.Barrier, Remove: s.broker.Remove,
 		Broker: s.broker.Stats, Node: s.node.Stats, Machine: s.machine.Totals, Applied: s.machine.Applied,
 		Version: s.config.Cluster.Version,
-	}))
+	})
+	here := management.New(management.Config{Broker: s.broker, Status: s.broker.Status, Version: s.config.Cluster.Version, Logger: s.log})
+	leader := relay.NewWeb(s.broker, s.node, here, s.log)
+	return httpapi.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.EscapedPath(); {
+		case management.Local(path):
+			here.ServeHTTP(w, r)
+		case strings.HasPrefix(path, "/api/"): // not through a ServeMux, which would change names like ".." in the path
+			leader.ServeHTTP(w, r)
+		default:
+			own.ServeHTTP(w, r)
+		}
+	})), leader
 }
 
 // ready says what this node still waits for before it is of use to clients.

@@ -19,7 +19,7 @@ type Serve struct {
 
 	NativeAddr string `env:"WARREN_NATIVE_ADDR" default:"127.0.0.1:5670" group:"Addresses" help:"Where the native protocol listens: clients and tools."`
 	AMQPAddr   string `name:"amqp-addr" env:"WARREN_AMQP_ADDR" default:"127.0.0.1:5672" group:"Addresses" help:"Where AMQP 0-9-1 listens. On a follower its clients are relayed to the leader."`
-	HTTPAddr   string `name:"http-addr" env:"WARREN_HTTP_ADDR" default:"127.0.0.1:15672" group:"Addresses" help:"Where HTTP listens: health, metrics, cluster state."`
+	HTTPAddr   string `name:"http-addr" env:"WARREN_HTTP_ADDR" default:"127.0.0.1:15672" group:"Addresses" help:"Where HTTP listens: health, metrics, cluster state, management."`
 	RaftAddr   string `env:"WARREN_RAFT_ADDR" default:"127.0.0.1:5680" group:"Addresses" help:"Where the other nodes' Raft connections come in."`
 	GossipAddr string `env:"WARREN_GOSSIP_ADDR" default:"127.0.0.1:5690" group:"Addresses" help:"Where gossip between the nodes comes in, TCP and UDP."`
 

@@ -46,6 +46,7 @@ var arrows = map[string][]string{
 	"broker/amqp/amqptest": {"protocol/amqp091"},
 	"broker/native":        {"broker", "fsm", "protocol/native"},
 	"broker/httpapi":       {"broker", "fsm", "cluster", "protocol/...", "github.com/prometheus/client_golang/..."},
+	"broker/management":    {"broker", "fsm", "protocol/..."},
 	"broker/relay":         {"broker", "cluster", "protocol/amqp091"},
 	"broker/server":        {"broker/...", "fsm/...", "cluster", "protocol/..."},
 	"broker/brokertest":    {"broker/...", "fsm/...", "cluster/...", "protocol/...", "client"},
