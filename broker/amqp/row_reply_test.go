@@ -118,3 +118,17 @@ func TestRow229ReplyToTheDead(t *testing.T) {
 	in.Reopen()
 	in.Quiet()
 }
+
+// TestRow227LargeReply: a body that a queue would get in parts comes in one piece.
+func TestRow227LargeReply(t *testing.T) {
+	_, ch := begin(t)
+	q := ch.Queue(name(t, "q"))
+	consumeReplies(ch)
+	responder := dial(t).Channel(1)
+	to := replyTo(request(ch, responder, q))
+	body := strings.Repeat("0123456789abcdef", 200_000)
+	responder.Put("", to, body)
+	if r := ch.Deliver(); r.Text() != body || r.Key != to {
+		t.Fatalf("a reply of %d bytes came with %d", len(body), len(r.Text()))
+	}
+}
