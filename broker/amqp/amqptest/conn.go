@@ -248,6 +248,22 @@ func (c *Conn) ReceiveClose(code amqp091.Code, cause amqp091.MethodID, text stri
 	}
 }
 
+// Verdict waits for connection.close and returns its code, 0 when the broker closes without one.
+func (c *Conn) Verdict() amqp091.Code {
+	c.T.Helper()
+	until := time.Now().Add(Patience)
+	for {
+		switch e, err := c.next(until); {
+		case err == io.EOF:
+			return 0
+		case err != nil:
+			c.T.Fatalf("waited for the end of the connection: %v", err)
+		case e.Method.ID() == amqp091.ConnectionCloseID:
+			return amqp091.Code(e.Method.(*amqp091.ConnectionClose).ReplyCode)
+		}
+	}
+}
+
 // ExpectEnd waits until the connection has ended, with connection.close before it or without, and returns its code, 0 for none.
 func (c *Conn) ExpectEnd() amqp091.Code {
 	c.T.Helper()
@@ -336,4 +352,25 @@ func (c *Conn) Waiting(channel uint16) *Event {
 		return w[0]
 	}
 	return nil
+}
+
+// ClosedWithin reports whether the broker closes within a time; whatever comes before is dropped.
+func (c *Conn) ClosedWithin(d time.Duration) bool {
+	c.T.Helper()
+	until := time.Now().Add(d)
+	for {
+		switch _, err := c.next(until); {
+		case err == io.EOF:
+			return true
+		case err != nil:
+			return false
+		}
+	}
+}
+
+// TryRaw is Raw with a time; false when the broker does not take all of it by then, or has closed.
+func (c *Conn) TryRaw(b []byte, d time.Duration) bool {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(d))
+	_, err := c.conn.Write(b)
+	return err == nil
 }
