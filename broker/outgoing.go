@@ -11,9 +11,10 @@ const (
 	outgoingHigh  = 1 << 20 // consumers wait above it
 	outgoingMax   = 8 << 20 // the connection's reader waits above it
 	outgoingSpare = 1 << 20 // a larger buffer is not kept for reuse
+	writeChunk    = 1 << 20 // of it the client must take within writeTimeout
 )
 
-// writeTimeout is how long a client may take nothing from its socket before the connection is given up.
+// writeTimeout is how long a client may need for a chunk before the connection is given up.
 const writeTimeout = 30 * time.Second
 
 // Outgoing is what waits to be written to a connection. Anyone appends; one goroutine, Run, writes all there is in as
@@ -170,13 +171,25 @@ func (o *Outgoing) Run() error {
 			}
 			continue
 		}
-		_ = o.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-		_, err := o.conn.Write(b)
+		err := o.write(b)
 		o.wrote(b, err)
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// write writes all of b. A slow client may take as long as it likes, as long as it takes a chunk in time.
+func (o *Outgoing) write(b []byte) error {
+	for len(b) > 0 {
+		_ = o.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+		n, err := o.conn.Write(b[:min(len(b), writeChunk)])
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
 }
 
 func (o *Outgoing) wrote(b []byte, err error) {
