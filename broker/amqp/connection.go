@@ -47,6 +47,7 @@ type connection struct {
 func newConnection(s *Server, c net.Conn) *connection {
 	n := &connection{server: s, conn: c, channels: map[uint16]*channel{}}
 	n.reads.conn = c
+	n.reads.before = func() { n.flush(); n.room() }
 	n.reader = amqp091.NewReader(&n.reads, handshakeFrameMax)
 	n.out = broker.NewOutgoing(c, n.drained)
 	n.context, n.cancel = context.WithCancel(context.Background())
@@ -107,10 +108,6 @@ func (n *connection) spawn(f func()) {
 func (n *connection) read() *ended {
 	defer n.flush()
 	for {
-		if n.reader.Buffered() == 0 {
-			n.flush()
-			n.room()
-		}
 		f, err := n.reader.Next()
 		if err == nil {
 			err = n.serve(f)
@@ -195,7 +192,8 @@ func (n *connection) unblock() {
 
 // deadlineReader bounds the reads of a socket and can be interrupted for good.
 type deadlineReader struct {
-	conn net.Conn
+	conn   net.Conn
+	before func() // called ahead of each read: what has come in so far is all there is to do; may block
 
 	mu          sync.Mutex
 	until       time.Time     // of all reads together; guarded by mu
@@ -206,6 +204,7 @@ type deadlineReader struct {
 var errInterrupted = errors.New("interrupted")
 
 func (r *deadlineReader) Read(b []byte) (int, error) {
+	r.before()
 	if err := r.arm(); err != nil {
 		return 0, err
 	}
