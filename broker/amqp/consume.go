@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/warrenmq/warren/broker"
@@ -17,25 +18,29 @@ func giveUp(requeue bool) fsm.SettleKind {
 	return fsm.Reject
 }
 
-// settle serves ack, nack and reject. It does not wait behind the channel's requests, so that a client whose publishes
-// are held up can go on acknowledging; in a transaction it keeps its place.
+// settle serves ack, nack and reject. An ack does not wait behind the channel's requests, and nothing does while publishes
+// are held up, so that consuming goes on; what returns messages otherwise keeps its place, behind a purge say, and in a
+// transaction everything does.
 func (c *channel) settle(kind fsm.SettleKind, tag uint64, multiple bool, id amqp091.MethodID) *amqp091.Error {
-	if t := c.work; t != nil {
-		err := c.direct(0, func() error {
-			if err := t.settle(kind, tag, multiple); err != nil {
-				return exceptionOf(err, id)
-			}
-			return nil
-		})
-		if err != nil {
-			return err.(*amqp091.Error)
+	settle := c.SettleTag
+	switch t := c.work; {
+	case t != nil:
+		settle = t.settle
+	case kind == fsm.Acknowledge || c.connection.server.broker.Blocked():
+		if err := settle(kind, tag, multiple); err != nil {
+			return exceptionOf(err, id)
 		}
 		return nil
 	}
-	if err := c.SettleTag(kind, tag, multiple); err != nil {
-		return exceptionOf(err, id)
-	}
-	return nil
+	err := c.direct(0, func() error {
+		if err := settle(kind, tag, multiple); err != nil {
+			return exceptionOf(err, id)
+		}
+		return nil
+	})
+	var x *amqp091.Error
+	errors.As(err, &x)
+	return x
 }
 
 // recover returns everything outstanding to its queues.
