@@ -248,6 +248,7 @@ func (e *exchange) abandoned() bool { return e.autoDelete && len(e.from) == 0 }
 
 func (s *state) removeExchange(e *exchange) {
 	e.gone = true
+	s.rerouted = true
 	delete(e.vhost.exchanges, e.name)
 	if !e.durable {
 		s.drop.exchanges.Remove(e.transient)
