@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -49,12 +50,13 @@ func (f *lines) Restore(r io.ReadCloser) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lines = nil
-	if _, err := fmt.Fscanln(r, &f.index); err != nil {
+	in := bufio.NewReader(r) // else Fscanln reads byte by byte
+	if _, err := fmt.Fscanln(in, &f.index); err != nil {
 		return err
 	}
 	for {
 		var s string
-		if _, err := fmt.Fscanln(r, &s); err != nil {
+		if _, err := fmt.Fscanln(in, &s); err != nil {
 			return nil
 		}
 		f.lines = append(f.lines, s)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/warrenmq/warren/cluster/snapshotstore"
 	"github.com/warrenmq/warren/fsm/store/vfs"
@@ -41,9 +42,11 @@ func cutLog(t *testing.T, leader, n *testNode) {
 	})
 }
 
+// smallThree makes snapshots happen within a test, and elections not even on a busy machine.
 func smallThree(t *testing.T) []Config {
 	configs := threeConfigs(t)
 	for i := range configs {
+		configs[i].Timing = Timing{Heartbeat: 3 * time.Second, Election: 3 * time.Second, Lease: 3 * time.Second}
 		configs[i].SnapshotBytes, configs[i].SegmentBytes = 16<<10, 8<<10
 	}
 	return configs
@@ -130,7 +133,8 @@ func TestRule18AnOlderSnapshotWithoutItsLogIsNotVotedWith(t *testing.T) {
 	hurt.stop(t)
 	list, _ := hurt.stores.snapshots.List()
 	if len(list) < 2 || list[0].Index <= last || list[1].Index > last {
-		t.Fatalf("snapshots are %v, expected one from before and an installed one from after %d", list, last)
+		t.Fatalf("of %d snapshots the newest is at %d and the oldest at %d, expected them on both sides of %d", len(list), list[0].Index,
+			list[len(list)-1].Index, last)
 	}
 	damageSnapshots(t, hurt, "stream", 1)
 	back := start(t, hurt.config)
