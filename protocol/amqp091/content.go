@@ -105,7 +105,13 @@ func (c *Content) takeHeader(r *Reader) error {
 		}
 		return Errorf(code, c.method, "%v", err)
 	}
-	c.header, c.Size, c.Properties = true, size, properties.Clone()
+	c.header, c.Size = true, size
+	if uint64(r.Buffered()) < size { // else the body is here, most likely, and goes into the same memory
+		c.Properties = properties.Clone()
+		return nil
+	}
+	all := append(make([]byte, 0, len(properties)+int(size)), properties...)
+	c.Properties, c.Body = PropertyBytes(all[:len(all):len(all)]), all[len(all):]
 	return nil
 }
 
