@@ -100,7 +100,11 @@ func (a *alone) connect() *wire {
 	return w
 }
 
-func (w *wire) Deliver(d *Delivery)      { w.delivered <- *d }
+func (w *wire) Deliver(d Delivery) {
+	m := *d.Message
+	d.Message = &m
+	w.delivered <- d
+}
 func (w *wire) Writable() bool           { return true }
 func (w *wire) Cancelled(c Cancellation) { w.cancelled <- c }
 func (w *wire) Full() bool {

@@ -23,8 +23,8 @@ type Delivery struct {
 // Receiver is a client connection as the broker writes to it. All methods are called with locks of the broker held:
 // they must return at once and never call back.
 type Receiver interface {
-	// Deliver writes a delivery. A direct reply's slices belong to its publisher: they are not kept.
-	Deliver(d *Delivery)
+	// Deliver writes a delivery. It does not keep the message, only what the message refers to. A direct reply's slices belong to its publisher: they are not kept.
+	Deliver(d Delivery)
 	// Writable reports whether the outgoing buffer has room; when it has room again the front end calls
 	// Session.Drained.
 	Writable() bool
@@ -91,7 +91,7 @@ func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
 	if m.Redelivered {
 		stats.redeliveries.Add(1)
 	}
-	ch.session.receiver.Deliver(&Delivery{Channel: ch.ID, ConsumerTag: c.tag, Tag: ch.lastTag, Queue: v.queue.Name, Quorum: v.quorum, Redelivered: m.Redelivered, Message: m})
+	ch.session.receiver.Deliver(Delivery{Channel: ch.ID, ConsumerTag: c.tag, Tag: ch.lastTag, Queue: v.queue.Name, Quorum: v.quorum, Redelivered: m.Redelivered, Message: m})
 	return true
 }
 

@@ -109,7 +109,7 @@ func (l *leadership) reply(p *Publication) uint32 {
 	}
 	ch.lastTag++
 	l.broker.stats.deliveries.Add(1)
-	ch.session.receiver.Deliver(&Delivery{Channel: ch.ID, ConsumerTag: ch.replies.tag, Tag: ch.lastTag, Queue: ReplyQueue,
+	ch.session.receiver.Deliver(Delivery{Channel: ch.ID, ConsumerTag: ch.replies.tag, Tag: ch.lastTag, Queue: ReplyQueue,
 		Message: &fsm.Message{RoutingKey: p.RoutingKey, Properties: p.Properties, Body: p.Body}})
 	return 1
 }

@@ -232,6 +232,9 @@ type Publication struct {
 	Token                uint64 // returned to the Completer
 }
 
+// submissions are lists on their way into lanes, which copy them.
+var submissions = sync.Pool{New: func() any { return new([]submission) }}
+
 // Publish submits messages, in order; done hears of each. It blocks while the session has too much in flight. The
 // slices must not change until done was called. A message for a reply consumer (exchange "", its address as the key)
 // goes straight to that, and done hears of it before Publish returns, on the caller's goroutine: routed to 1, or to 0
@@ -240,7 +243,13 @@ func (s *Session) Publish(ctx context.Context, messages []Publication, done Comp
 	if err := s.waitForFlow(ctx); err != nil {
 		return err
 	}
-	subs := make([]submission, len(messages))
+	scratch := submissions.Get().(*[]submission)
+	subs := append((*scratch)[:0], make([]submission, len(messages))...)
+	defer func() {
+		clear(subs)
+		*scratch = subs
+		submissions.Put(scratch)
+	}()
 	n := 0
 	for i := range messages {
 		m := &messages[i]

@@ -82,6 +82,7 @@ func (v *view) deliverAll() bool {
 			return false
 		}
 		var removed []uint64
+		var m fsm.Message // one for all: it is on the heap
 		more := false
 		for range readAheadCount {
 			c := v.pick()
@@ -89,8 +90,7 @@ func (v *view) deliverAll() bool {
 				more = false
 				break
 			}
-			m, ok := v.take()
-			if more = ok; !ok {
+			if m, more = v.take(); !more {
 				break
 			}
 			v.turns.served(c)

@@ -9,12 +9,12 @@ import (
 var _ broker.Receiver = (*connection)(nil)
 
 // Deliver writes a delivery.
-func (n *connection) Deliver(d *broker.Delivery) {
+func (n *connection) Deliver(d broker.Delivery) {
 	n.out.Append(func(b []byte) []byte {
 		m := d.Message
 		deliver := amqp091.BasicDeliver{ConsumerTag: d.ConsumerTag, DeliveryTag: d.Tag, Redelivered: d.Redelivered, Exchange: m.Exchange, RoutingKey: m.RoutingKey}
 		b = deliver.AppendFrame(b, uint16(d.Channel))
-		return amqp091.AppendContent(b, uint16(d.Channel), properties(d), m.Body, n.frameMax)
+		return amqp091.AppendContent(b, uint16(d.Channel), properties(&d), m.Body, n.frameMax)
 	})
 }
 

@@ -14,8 +14,8 @@ const (
 )
 
 // Deliver writes a delivery (broker.Receiver).
-func (n *connection) Deliver(d *broker.Delivery) {
-	f := native.Deliver{Head: native.Head{Channel: d.Channel}, Delivery: delivery(d)}
+func (n *connection) Deliver(d broker.Delivery) {
+	f := native.Deliver{Head: native.Head{Channel: d.Channel}, Delivery: delivery(&d)}
 	n.deliver(f.Head, &f.Delivery, func(b []byte) []byte { return native.AppendDeliver(b, &f) })
 }
 
