@@ -32,14 +32,15 @@ type channel struct {
 	lastQueue string // of the last declare; only requests in turn use it
 	confirms  confirms
 
+	state atomic.Uint32 // a state; it only goes up
+
 	mu       sync.Mutex
-	state    state    // guarded by mu
 	deleting bool     // a queue.delete is under way: the consumers that it ends are told of behind its answer; guarded by mu
 	ended    []string // their tags; guarded by mu
 }
 
 // state is how far a channel is from its end.
-type state uint8
+type state uint32
 
 const (
 	open    state = iota
@@ -79,21 +80,19 @@ func (n *connection) openChannel(number uint16) error {
 	return nil
 }
 
-func (c *channel) is(s state) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state == s
-}
+func (c *channel) is(s state) bool { return state(c.state.Load()) == s }
 
 // enter moves the state on; false when it was there already.
 func (c *channel) enter(s state) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state >= s {
-		return false
+	for {
+		now := c.state.Load()
+		if state(now) >= s {
+			return false
+		}
+		if c.state.CompareAndSwap(now, uint32(s)) {
+			return true
+		}
 	}
-	c.state = s
-	return true
 }
 
 // inTurn runs a request on the worker, behind those before it. bytes is the memory that it keeps. A request of a
@@ -190,9 +189,7 @@ func (c *channel) close(x *amqp091.Error) {
 	_ = n.session.Settled(n.context) // when it fails the connection ends
 	n.server.log.Debug("closed an AMQP channel", "peer", n.name(), "channel", c.number, "code", uint16(x.Code), "reason", x.Text)
 	n.server.broker.Refused()
-	c.mu.Lock()
-	c.state = closing
-	c.mu.Unlock()
+	c.enter(closing)
 	m := amqp091.ChannelClose{ReplyCode: uint16(x.Code), ReplyText: x.ReplyText(), Cause: x.Cause}
 	n.out.AppendBehind(func(b []byte) []byte { return m.AppendFrame(b, c.number) })
 }

@@ -43,22 +43,28 @@ func (c *channel) take(f amqp091.Frame) error {
 	before := len(m.Body)
 	complete, err := m.Take(n.reader, f)
 	n.partial += len(m.Body) - before
-	var x *amqp091.Error
 	switch {
 	case complete:
 		n.partial -= len(m.Body)
 		return c.complete()
-	case asException(err, &x) && !x.Hard(): // larger than this server allows
-		c.drop()
-		c.fail(x)
-		return nil
 	case err != nil:
-		return err
+		return c.failContent(err)
 	case broker.IsReply(m.exchange, m.key) && n.partial <= maxPartial+int(m.MaxBytes): // it does not go through the log
 	case n.partial > maxPartial && len(m.Body) > 0, m.Size > fsm.MaxInlineBody && len(m.Body) >= partBytes:
 		n.partial -= len(m.Body)
 		return c.sendPart()
 	}
+	return nil
+}
+
+// failContent ends the channel for a message that is larger than this server allows, and the connection for all else.
+func (c *channel) failContent(err error) error {
+	var x *amqp091.Error
+	if !asException(err, &x) || x.Hard() {
+		return err
+	}
+	c.drop()
+	c.fail(x)
 	return nil
 }
 
@@ -89,7 +95,7 @@ func (c *channel) complete() error {
 	}
 	m := c.incoming
 	c.incoming = incoming{}
-	return c.publish(&m)
+	return c.publish(m)
 }
 
 // partDone hears what became of a part.

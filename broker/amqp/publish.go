@@ -23,7 +23,7 @@ type pending struct {
 }
 
 // publish does with a message what section 4.2 of the reference says, in its order.
-func (c *channel) publish(m *incoming) error {
+func (c *channel) publish(m incoming) error {
 	n := c.connection
 	if m.immediate {
 		return amqp091.Errorf(amqp091.NotImplemented, amqp091.BasicPublishID, "immediate=true")
@@ -38,10 +38,10 @@ func (c *channel) publish(m *incoming) error {
 	}
 	if n.server.broker.Blocked() {
 		n.block(n.server.broker.ShortOf())
-		return c.publishInTurn(m, p) // it will wait there, and the reader goes on
+		return c.publishInTurn(p, m.mandatory, m.kept) // it will wait there, and the reader goes on
 	}
 	if m.mandatory || c.work != nil || c.requests.Busy() {
-		return c.publishInTurn(m, p)
+		return c.publishInTurn(p, m.mandatory, m.kept)
 	}
 	if x := c.admit(&p); x != nil {
 		n.flush()
@@ -59,20 +59,20 @@ func (c *channel) publish(m *incoming) error {
 	return nil
 }
 
-// publishInTurn publishes a message behind what its channel waits for.
-func (c *channel) publishInTurn(m *incoming, p broker.Publication) error {
+// publishInTurn publishes a message behind what its channel waits for. kept is the body of an upload that may be returned.
+func (c *channel) publishInTurn(p broker.Publication, returned bool, kept []byte) error {
 	n := c.connection
 	n.flush()
 	var done broker.Completer = c
-	if m.mandatory {
-		body := m.Body
-		if m.upload != 0 {
-			body = m.kept
+	if returned {
+		body := p.Body
+		if p.Upload != 0 {
+			body = kept
 		}
 		done = &mandatory{channel: c, publication: p, body: body}
 	}
 	work := c.work
-	if m.mandatory && work == nil {
+	if returned && work == nil {
 		c.returnable.Add(1)
 	}
 	publish := func() error {
@@ -81,7 +81,7 @@ func (c *channel) publishInTurn(m *incoming, p broker.Publication) error {
 			return x
 		}
 		if work != nil {
-			return work.publish(p, m.mandatory, done)
+			return work.publish(p, returned, done)
 		}
 		return n.session.Publish(c.context, []broker.Publication{p}, done)
 	}
