@@ -2,7 +2,6 @@ package amqp091
 
 import (
 	"bytes"
-	"io"
 	"testing"
 )
 
@@ -77,15 +76,11 @@ func benchmarkDeliver(b *testing.B, size int) {
 	body := make([]byte, size)
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
-	var out Batch
+	var out []byte
 	for n := uint64(1); b.Loop(); n++ {
 		m := BasicDeliver{ConsumerTag: "consumer", DeliveryTag: n, Exchange: "orders", RoutingKey: "order.42.paid"}
-		out.Buf = m.AppendFrame(out.Buf, 1)
-		out.AppendContent(1, properties, body, 131072)
-		if n%50 == 0 {
-			if _, err := out.WriteTo(io.Discard); err != nil {
-				b.Fatal(err)
-			}
+		if out = AppendContent(m.AppendFrame(out, 1), 1, properties, body, 131072); n%50 == 0 {
+			out = out[:0]
 		}
 	}
 }

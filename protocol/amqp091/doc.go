@@ -10,8 +10,8 @@
 //
 // # Writing
 //
-// Everything that is written is appended to a slice of the caller's: each method has AppendFrame, a message's header and body
-// frames come from AppendContent, and Batch gathers output for one writev, large bodies without a copy.
+// Everything that is written is appended to a slice of the caller's: each method has AppendFrame, and a message's header and body
+// frames come from AppendContent.
 //
 // # Properties and tables
 //

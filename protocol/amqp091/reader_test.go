@@ -132,36 +132,6 @@ func TestPreface(t *testing.T) {
 	}
 }
 
-// TestBatch: small and large bodies between methods come out in order, and the batch is empty and usable afterwards.
-func TestBatch(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var b Batch
-		for range 3 {
-			var want []byte
-			for tag := range rapid.IntRange(0, 20).Draw(t, "deliveries") {
-				d := BasicDeliver{ConsumerTag: "c", DeliveryTag: uint64(tag), RoutingKey: "k"}
-				body := bytes.Repeat([]byte{byte(tag)}, rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(copyLimit-2, 5*copyLimit)).Draw(t, "body"))
-				want = AppendContent(d.AppendFrame(want, 1), 1, PropertyBytes{0x10, 0, 2}, body, 16<<10)
-				b.Buf = d.AppendFrame(b.Buf, 1)
-				b.AppendContent(1, PropertyBytes{0x10, 0, 2}, body, 16<<10)
-			}
-			var out bytes.Buffer
-			if b.Len() != len(want) {
-				t.Fatalf("%d bytes, want %d", b.Len(), len(want))
-			}
-			if n, err := b.WriteTo(&out); err != nil || int(n) != len(want) || !bytes.Equal(out.Bytes(), want) {
-				t.Fatalf("%d bytes of %d, %v", n, len(want), err)
-			}
-			if b.Len() != 0 {
-				t.Fatal("not empty")
-			}
-			if b.Trim(); cap(b.Buf) > smallBuffer {
-				t.Fatal("not small")
-			}
-		}
-	})
-}
-
 // TestBodyIsPassedOnInParts: in whatever parts it is taken, a body is the same, and completes at the same frame.
 func TestBodyIsPassedOnInParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
