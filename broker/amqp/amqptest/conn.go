@@ -28,6 +28,7 @@ type Conn struct {
 
 	conn    net.Conn
 	reader  *amqp091.Reader
+	early   []byte                   // what was read to see whether something comes
 	waiting map[uint16][]*Event      // what was received for channels that nobody has asked for yet
 	partial map[uint16]*partialEvent // messages that are coming in
 }
@@ -69,6 +70,11 @@ func On(t testing.TB, conn net.Conn) *Conn {
 type counting struct{ c *Conn }
 
 func (r counting) Read(b []byte) (int, error) {
+	if len(r.c.early) > 0 {
+		n := copy(b, r.c.early)
+		r.c.early = r.c.early[n:]
+		return n, nil
+	}
 	n, err := r.c.conn.Read(b)
 	r.c.Bytes += int64(n)
 	return n, err
@@ -96,7 +102,9 @@ func (c *Conn) Send(channel uint16, methods ...amqp091.Method) {
 // next receives the next method of any channel. An io.EOF says that the broker has closed.
 func (c *Conn) next(until time.Time) (*Event, error) {
 	for {
-		_ = c.conn.SetReadDeadline(until)
+		if err := c.wait(until); err != nil {
+			return nil, err
+		}
 		f, err := c.reader.Next()
 		if err != nil {
 			return nil, closedOr(err)
@@ -109,6 +117,22 @@ func (c *Conn) next(until time.Time) (*Event, error) {
 			return e, err
 		}
 	}
+}
+
+// wait waits until something comes. A frame that has begun may take longer: it cannot be given up and taken up again.
+func (c *Conn) wait(until time.Time) error {
+	if c.reader.Buffered() == 0 && len(c.early) == 0 {
+		_ = c.conn.SetReadDeadline(until)
+		b := make([]byte, 4096)
+		n, err := c.conn.Read(b)
+		c.Bytes += int64(n)
+		if n == 0 {
+			return closedOr(err)
+		}
+		c.early = b[:n]
+	}
+	_ = c.conn.SetReadDeadline(time.Now().Add(Patience))
+	return nil
 }
 
 // closedOr makes one error of all the ways in which a peer can close.
