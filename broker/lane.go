@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/warrenmq/warren/fsm"
@@ -19,6 +20,7 @@ type lane struct {
 	finished uint64        // commands finished
 	sent     uint64        // commands submitted
 	shown    uint64        // of these, up to the last one that can bring messages into queues, or back
+	sealed   bool          // the client has gone: of its requests nothing is taken any more
 	open     *settling     // the settle command that others may join: the last one submitted, until it is cut
 	watched  int           // callers waiting on changed
 	changed  chan struct{} // closed and replaced by wake
@@ -35,11 +37,11 @@ func (l *lane) wake() {
 }
 
 // submit queues commands in order; it takes them over. With wait it first waits until the lane has room. It returns
-// an error, and has taken none, when the leadership is over or the context ends.
+// an error, and has taken none, when the leadership is over, the context ends or, with wait, the lane is sealed.
 func (l *lane) submit(ctx context.Context, wait bool, subs ...submission) error {
 	p := l.proposer
 	p.mu.Lock()
-	for wait && !p.closed && !l.room() {
+	for wait && !p.closed && !l.sealed && !l.room() {
 		l.watched++
 		changed := l.changed
 		p.mu.Unlock()
@@ -55,8 +57,11 @@ func (l *lane) submit(ctx context.Context, wait bool, subs ...submission) error 
 		}
 	}
 	defer p.mu.Unlock()
-	if p.closed {
+	switch {
+	case p.closed:
 		return errorf(NotLeader, "NOT_LEADER - this node no longer leads")
+	case wait && l.sealed:
+		return errGone
 	}
 	if len(subs) > 0 {
 		subs[0].since = time.Now()
@@ -79,6 +84,17 @@ func (l *lane) submit(ctx context.Context, wait bool, subs ...submission) error 
 		p.ready.Signal()
 	}
 	return nil
+}
+
+// errGone is for requests that are still being served when their client has gone.
+var errGone = errors.New("the client has gone")
+
+// seal takes no more of the client's requests, all of which wait for room; what ends with the client still goes in.
+func (l *lane) seal() {
+	l.proposer.mu.Lock()
+	defer l.proposer.mu.Unlock()
+	l.sealed = true
+	l.wake()
 }
 
 // position says how many commands were submitted so far, for waitFor.

@@ -109,13 +109,13 @@ func (s *Session) end(reason string) {
 
 // Close ends the session: its channels close, what they hold returns, and its exclusive queues and uploads go.
 func (s *Session) Close() {
+	for _, ch := range s.list() {
+		ch.Close()
+	}
+	s.lane.seal() // a request that is being served must not leave anything behind after ClientGone
 	s.mu.Lock()
 	owns := s.owns
 	s.mu.Unlock()
-	channels := s.list()
-	for _, ch := range channels {
-		ch.Close()
-	}
 	if owns {
 		c := fsm.ClientGone{Session: s.ID}
 		_ = s.lane.submit(context.Background(), false, submission{command: c, size: fsm.Size(c)}) // fails only when the term is over: then the next one does it
