@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -14,7 +15,9 @@ const redialPause = 20 * time.Millisecond
 
 // AMQP is AMQP 0-9-1 as RabbitMQ's own Go client speaks it, for any broker that does.
 type AMQP struct {
-	URLs []string // amqp://user:password@host:port/vhost of one or more nodes
+	URLs []string // amqp://user:password@host:port/vhost of one or more nodes; connections are spread over them
+
+	opened atomic.Int64 // connections
 }
 
 // Check tells a URL that cannot be meant.
@@ -36,10 +39,11 @@ type link struct {
 	ch   *amqp091.Channel
 }
 
-// open tries the URLs in turn, beginning with a number, until one serves, the context ends or a broker refuses the
-// user or the vhost: that would not get better.
-func (a *AMQP) open(ctx context.Context, name string, first int) (*link, error) {
+// open tries the URLs in turn, each connection beginning with the next one, until one serves, the context ends or a
+// broker refuses the user or the vhost: that would not get better.
+func (a *AMQP) open(ctx context.Context, name string) (*link, error) {
 	var last error
+	first := int(a.opened.Add(1) - 1)
 	for i := first; ; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, errors.Join(err, last)
@@ -111,7 +115,7 @@ func (l *link) close() { _ = l.conn.CloseDeadline(time.Now().Add(time.Second)) }
 
 // control opens a connection for one call.
 func (a *AMQP) control(ctx context.Context, call func(*link) error) error {
-	l, err := a.open(ctx, "warren bench control", 0)
+	l, err := a.open(ctx, "warren bench control")
 	if err != nil {
 		return err
 	}

@@ -19,14 +19,12 @@ type amqpConsumer struct {
 	name       string
 	queue      string
 	prefetch   int
-	tries      int
 	link       *link
 	deliveries <-chan amqp091.Delivery
 }
 
 func (c *amqpConsumer) connect(ctx context.Context) error {
-	l, err := c.protocol.open(ctx, c.name, c.tries)
-	c.tries++
+	l, err := c.protocol.open(ctx, c.name)
 	if err != nil {
 		return err
 	}

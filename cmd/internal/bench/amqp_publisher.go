@@ -29,7 +29,6 @@ type amqpPublisher struct {
 	queue    string
 	slots    chan struct{} // one for each unconfirmed message
 	confirms chan amqp091.Confirmation
-	tries    int // connections opened; Confirmed's, after the first
 
 	sending   sync.Mutex // held while messages are written, so that they are written in order
 	link      *link      // guarded by sending
@@ -41,8 +40,7 @@ type amqpPublisher struct {
 
 // connect opens a connection and publishes what is unconfirmed.
 func (p *amqpPublisher) connect(ctx context.Context) error {
-	l, err := p.protocol.open(ctx, p.name, p.tries)
-	p.tries++
+	l, err := p.protocol.open(ctx, p.name)
 	if err != nil {
 		return err
 	}
