@@ -2,9 +2,11 @@ package amqp_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,8 +28,7 @@ func BenchmarkPublish(b *testing.B) {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			node := start(b, server.Config{})
 			p := openLoad(b, node, "confirmed")
-			measure(b, size, func() { p.publish(b.N, size) })
-			p.ch.Call(&amqp091.QueueDelete{Queue: "confirmed"})
+			measure(b, size, func() { p.publish(b.N, size, 50) })
 		})
 	}
 }
@@ -37,18 +38,49 @@ func BenchmarkDeliver(b *testing.B) {
 	for _, size := range []int{256, 4 << 10, 64 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			node := start(b, server.Config{})
-			p := openLoad(b, node, "consumed")
-			c := openLoad(b, node, "consumed")
-			c.ch.Call(&amqp091.BasicQos{PrefetchCount: window})
-			c.ch.Call(&amqp091.BasicConsume{Queue: "consumed"})
-			measure(b, size, func() {
-				var consuming sync.WaitGroup
-				consuming.Go(func() { c.consume(b.N) })
-				p.publish(b.N, size)
-				consuming.Wait()
-			})
+			measureAll(b, size, openLoads(b, node, 1), openLoads(b, node, 1), 50, 100)
 		})
 	}
+}
+
+// BenchmarkSmallWrites is BenchmarkDeliver with four clients of each kind that write every publish, and an acknowledgement
+// of every second delivery, by itself: as RabbitMQ's Go client does.
+func BenchmarkSmallWrites(b *testing.B) {
+	node := start(b, server.Config{})
+	measureAll(b, 256, openLoads(b, node, 4), openLoads(b, node, 4), 1, 2)
+}
+
+// measureAll has all messages published and delivered once.
+func measureAll(b *testing.B, size int, publishers, consumers []*benchLoad, together, acknowledge int) {
+	for _, c := range consumers {
+		c.ch.Call(&amqp091.BasicQos{PrefetchCount: window})
+		c.ch.Call(&amqp091.BasicConsume{Queue: c.queue})
+	}
+	measure(b, size, func() {
+		var publishing, consuming sync.WaitGroup
+		var taken atomic.Int64
+		all := make(chan struct{})
+		for _, c := range consumers {
+			consuming.Go(func() {
+				c.consume(acknowledge, func() {
+					if taken.Add(1) == int64(b.N) {
+						close(all)
+					}
+				})
+			})
+		}
+		for i, p := range publishers {
+			count := (b.N + i) / len(publishers)
+			publishing.Go(func() { p.publish(count, size, together) })
+		}
+		publishing.Wait()
+		<-all
+		for _, c := range consumers {
+			c.over.Store(true)
+			_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+		}
+		consuming.Wait()
+	})
 }
 
 // measure times and counts processor time.
@@ -77,6 +109,14 @@ type benchLoad struct {
 	socket net.Conn
 	ch     *amqptest.Channel
 	reader *amqp091.Reader
+	over   atomic.Bool // everything was consumed
+}
+
+func openLoads(b *testing.B, n *node, count int) (all []*benchLoad) {
+	for range count {
+		all = append(all, openLoad(b, n, "consumed"))
+	}
+	return all
 }
 
 func openLoad(b *testing.B, n *node, queue string) *benchLoad {
@@ -92,19 +132,19 @@ func openLoad(b *testing.B, n *node, queue string) *benchLoad {
 	return l
 }
 
-// publish publishes and waits for all confirms.
-func (l *benchLoad) publish(count, size int) {
+// publish publishes and waits for all confirms. together is how many publishes are one write.
+func (l *benchLoad) publish(count, size, together int) {
 	_ = l.socket.SetDeadline(time.Time{})
 	frames := (&amqp091.BasicPublish{RoutingKey: []byte(l.queue)}).AppendFrame(nil, 1)
 	frames = amqp091.AppendContent(frames, 1, kept, make([]byte, size), 131_072)
-	const most = 50 // publishes of one write
-	batch := bytes.Repeat(frames, most)
+	batch := bytes.Repeat(frames, together)
 	slots := make(chan struct{}, window)
 	var confirming sync.WaitGroup
 	confirming.Go(func() {
 		for settled := uint64(0); settled < uint64(count); {
 			var ack amqp091.BasicAck
-			if !l.next(amqp091.BasicAckID, &ack) {
+			if err := l.next(amqp091.BasicAckID, &ack); err != nil {
+				l.b.Error(err)
 				return
 			}
 			for ; settled < ack.DeliveryTag; settled++ { // in order, since there is one queue
@@ -113,7 +153,7 @@ func (l *benchLoad) publish(count, size int) {
 		}
 	})
 	for sent := 0; sent < count; {
-		n := min(most, count-sent)
+		n := min(together, count-sent)
 		for range n {
 			slots <- struct{}{}
 		}
@@ -129,61 +169,62 @@ func (l *benchLoad) publish(count, size int) {
 // kept are properties with delivery mode 2 only.
 var kept = amqp091.PropertyBytes{0x10, 0x00, 2}
 
-// consume takes deliveries and acknowledges each hundred.
-func (l *benchLoad) consume(count int) {
+// consume takes deliveries until all are over, and acknowledges so many at once.
+func (l *benchLoad) consume(together int, take func()) {
 	_ = l.socket.SetDeadline(time.Time{})
-	for taken := 1; taken <= count; taken++ {
+	for taken := 1; ; taken++ {
 		var d amqp091.BasicDeliver
-		if !l.next(amqp091.BasicDeliverID, &d) {
+		err := l.next(amqp091.BasicDeliverID, &d)
+		if err == nil {
+			err = l.skipContent()
+		}
+		if err == nil && taken%together == 0 {
+			_, err = l.socket.Write((&amqp091.BasicAck{DeliveryTag: d.DeliveryTag, Multiple: true}).AppendFrame(nil, 1))
+		}
+		if err != nil {
+			if !l.over.Load() {
+				l.b.Error(err)
+			}
 			return
 		}
-		for size := uint64(0); ; { // the content
-			f, err := l.reader.Next()
-			if err != nil {
-				l.b.Error(err)
-				return
-			}
-			if f.Type == amqp091.FrameHeader {
-				header, err := l.reader.Payload()
-				if err != nil {
-					l.b.Error(err)
-					return
-				}
-				for _, x := range header[4:12] {
-					size = size<<8 | uint64(x)
-				}
-				continue
-			}
-			if size -= uint64(f.Size); size == 0 {
-				break
-			}
-		}
-		if taken%100 == 0 || taken == count {
-			if _, err := l.socket.Write((&amqp091.BasicAck{DeliveryTag: d.DeliveryTag, Multiple: true}).AppendFrame(nil, 1)); err != nil {
-				l.b.Error(err)
-				return
-			}
-		}
+		take()
 	}
 }
 
-// next receives a method that must be the one wanted.
-func (l *benchLoad) next(want amqp091.MethodID, m interface{ Decode([]byte) error }) bool {
-	_, err := l.reader.Next()
-	if err == nil {
-		var payload []byte
-		if payload, err = l.reader.Payload(); err == nil {
-			var id amqp091.MethodID
-			var args []byte
-			if id, args, err = amqp091.SplitMethod(payload); err == nil && id == want {
-				if err = m.Decode(args); err == nil {
-					return true
-				}
-			} else if err == nil {
-				err = fmt.Errorf("%s came instead of %s", id, want)
-			}
-		}
+// skipContent receives a content, which has a body.
+func (l *benchLoad) skipContent() error {
+	if _, err := l.reader.Next(); err != nil {
+		return err
 	}
-	l.b.Error(err)
-	return false
+	header, err := l.reader.Payload()
+	if err != nil {
+		return err
+	}
+	for size := binary.BigEndian.Uint64(header[4:]); size > 0; {
+		f, err := l.reader.Next()
+		if err != nil {
+			return err
+		}
+		size -= uint64(f.Size)
+	}
+	return nil
+}
+
+// next receives a method that must be the one wanted.
+func (l *benchLoad) next(want amqp091.MethodID, m interface{ Decode([]byte) error }) error {
+	if _, err := l.reader.Next(); err != nil {
+		return err
+	}
+	payload, err := l.reader.Payload()
+	if err != nil {
+		return err
+	}
+	id, args, err := amqp091.SplitMethod(payload)
+	if err == nil && id != want {
+		err = fmt.Errorf("%s came instead of %s", id, want)
+	}
+	if err != nil {
+		return err
+	}
+	return m.Decode(args)
 }
