@@ -18,6 +18,8 @@ import (
 	"github.com/warrenmq/warren/broker/amqp/amqptest"
 	"github.com/warrenmq/warren/broker/server"
 	"github.com/warrenmq/warren/cluster"
+	"github.com/warrenmq/warren/cluster/stablestore"
+	"github.com/warrenmq/warren/fsm/store/vfs"
 )
 
 // against lets the rows be checked themselves: those that need nothing of this package's own run against any broker.
@@ -32,6 +34,9 @@ var common struct {
 // TestMain lets the tests, most of which wait, run side by side, and looks for what is left when the node has stopped.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if fuzzing() {
+		os.Exit(m.Run())
+	}
 	if err := flag.Set("test.parallel", "64"); err != nil {
 		panic(err)
 	}
@@ -48,6 +53,11 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// fuzzing reports whether this process is a fuzzer or one of its workers, which are ended without notice.
+func fuzzing() bool {
+	return flag.Lookup("test.fuzz").Value.String() != "" || flag.Lookup("test.fuzzworker").Value.String() == "true"
 }
 
 // node is a running node with a data directory.
@@ -108,11 +118,15 @@ func start(t testing.TB, config server.Config) *node {
 func shared(t testing.TB) *node {
 	t.Helper()
 	common.once.Do(func() {
-		dir, err := os.MkdirTemp("", "amqp-rows")
-		if err != nil {
-			t.Fatal(err)
+		config := server.Config{Cluster: cluster.Config{DataDir: "data", Files: vfs.NewMem(), Stable: stablestore.NewMem()}, CloseWithin: 2 * time.Second}
+		var err error
+		if !fuzzing() { // what takes the time that a disk takes shows more
+			config.Cluster = cluster.Config{}
+			if config.Cluster.DataDir, err = os.MkdirTemp("", "amqp-rows"); err != nil {
+				t.Fatal(err)
+			}
 		}
-		common.node, err = launch(server.Config{Cluster: cluster.Config{DataDir: dir}, CloseWithin: 2 * time.Second})
+		common.node, err = launch(config)
 		if err != nil {
 			t.Fatal(err)
 		}
