@@ -16,7 +16,7 @@ type Requests struct {
 	before func()
 
 	mu      sync.Mutex
-	room    sync.Cond // signalled to the one who calls when waiting shrank or the goroutine ended; waits on mu
+	room    sync.Cond // broadcast when waiting shrank or the goroutine ended; waits on mu
 	waiting []request // guarded by mu
 	bytes   int       // of what waits and what runs; guarded by mu
 	running bool      // the goroutine lives; guarded by mu
@@ -75,7 +75,7 @@ func (r *Requests) runAll() {
 		r.mu.Lock()
 		if len(r.waiting) == 0 {
 			r.running, r.waiting = false, nil
-			r.room.Signal()
+			r.room.Broadcast()
 			r.mu.Unlock()
 			return
 		}
@@ -89,7 +89,7 @@ func (r *Requests) runAll() {
 		next.run()
 		r.mu.Lock()
 		r.bytes -= next.bytes
-		r.room.Signal()
+		r.room.Broadcast()
 		r.mu.Unlock()
 	}
 }

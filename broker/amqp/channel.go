@@ -25,18 +25,20 @@ type channel struct {
 	confirming bool
 	published  uint64        // publishes since confirm.select
 	work       *transaction  // nil: not transactional
-	leaving    chan struct{} // closed when the client's channel.close is served; nil before it came
+	left       chan struct{} // closed when the client's channel.close is served; nil before it came
 
 	returnable atomic.Int32 // mandatory publishes that have no outcome yet
 
 	lastQueue string // of the last declare; only requests in turn use it
 	confirms  confirms
 
-	state atomic.Uint32 // a state; it only goes up
+	state  atomic.Uint32 // a state; it only goes up
+	silent bool          // its end is in the buffer: nothing goes out on the number behind it; guarded by the Outgoing's lock
 
 	mu       sync.Mutex
-	deleting bool     // a queue.delete is under way: the consumers that it ends are told of behind its answer; guarded by mu
-	ended    []string // their tags; guarded by mu
+	failure  *amqp091.Error // the exception that ends it; guarded by mu
+	deleting bool           // a queue.delete is under way: the consumers that it ends are told of behind its answer; guarded by mu
+	ended    []string       // their tags; guarded by mu
 }
 
 // state is how far a channel is from its end.
@@ -44,20 +46,23 @@ type state uint32
 
 const (
 	open    state = iota
-	failing       // an exception was raised: what comes in is dropped, channel.close is about to be sent
-	closing       // channel.close was sent: what comes in is dropped until the client has answered
+	leaving       // the client closes it: what comes in is dropped, what came in before is still served
+	failing       // an exception was raised: what comes in or waits is dropped, channel.close is about to be sent
+	closing       // channel.close or close-ok was sent: what comes in is dropped until the client has answered
 )
 
 // openChannel serves channel.open.
 func (n *connection) openChannel(number uint16) error {
 	if old := n.find(number); old != nil {
-		if old.leaving == nil {
-			return amqp091.Errorf(amqp091.ChannelError, amqp091.ChannelOpenID, "second 'channel.open' seen")
+		if old.left != nil {
+			select { // the client did not wait for close-ok
+			case <-old.left:
+			case <-n.context.Done():
+				return errInterrupted
+			}
 		}
-		select { // the client did not wait for close-ok
-		case <-old.leaving:
-		case <-n.context.Done():
-			return errInterrupted
+		if n.find(number) != nil {
+			return amqp091.Errorf(amqp091.ChannelError, amqp091.ChannelOpenID, "second 'channel.open' seen")
 		}
 	}
 	n.mu.Lock()
@@ -95,11 +100,22 @@ func (c *channel) enter(s state) bool {
 	}
 }
 
+// ends notes the exception that ends the channel; false when it has failed or ended already.
+func (c *channel) ends(x *amqp091.Error) bool {
+	c.mu.Lock() // close looks for both
+	defer c.mu.Unlock()
+	if !c.enter(failing) {
+		return false
+	}
+	c.failure = x
+	return true
+}
+
 // inTurn runs a request on the worker, behind those before it. bytes is the memory that it keeps. A request of a
 // channel that has failed meanwhile is dropped.
 func (c *channel) inTurn(bytes int, request func() error) {
 	c.requests.Do(bytes, func() {
-		if c.is(open) {
+		if c.is(open) || c.is(leaving) {
 			c.failed(request())
 		}
 	})
@@ -156,17 +172,17 @@ func (c *channel) failed(err error) {
 	case x.Hard():
 		c.connection.raise(x)
 	default:
-		if c.enter(failing) {
-			c.close(x)
+		if c.ends(x) {
+			c.close()
 		}
 	}
 }
 
 // fail ends the channel for a soft exception that the reader met. Frames that follow on it are dropped.
 func (c *channel) fail(x *amqp091.Error) {
-	if c.enter(failing) {
+	if c.ends(x) {
 		c.drop()
-		c.requests.Do(0, func() { c.close(x) })
+		c.requests.Do(0, c.close)
 	}
 }
 
@@ -176,40 +192,76 @@ func (c *channel) failLater(x *amqp091.Error) {
 		c.connection.raise(x)
 		return
 	}
-	if c.enter(failing) {
-		c.connection.spawn(func() { c.requests.Do(0, func() { c.close(x) }) })
+	if c.ends(x) {
+		c.connection.spawn(func() { c.requests.Do(0, c.close) })
 	}
 }
 
-// close sends channel.close, behind the confirms of everything that was accepted before. What the channel held returns
-// to its queues at once.
-func (c *channel) close(x *amqp091.Error) {
+// close sends channel.close, once, behind the confirms of everything that was accepted before. What the channel held
+// returns to its queues at once. It runs where the channel's requests run.
+func (c *channel) close() {
 	n := c.connection
+	c.mu.Lock()
+	x, due := c.failure, c.is(failing)
+	c.mu.Unlock()
+	if !due {
+		return
+	}
 	c.Channel.Close()
 	_ = n.session.Settled(n.context) // when it fails the connection ends
 	n.server.log.Debug("closed an AMQP channel", "peer", n.name(), "channel", c.number, "code", uint16(x.Code), "reason", x.Text)
 	n.server.broker.Refused()
 	c.enter(closing)
 	m := amqp091.ChannelClose{ReplyCode: uint16(x.Code), ReplyText: x.ReplyText(), Cause: x.Cause}
-	n.out.AppendBehind(func(b []byte) []byte { return m.AppendFrame(b, c.number) })
+	c.last(&m)
 }
 
-// leave serves the client's channel.close: the number is free again when the answer is on its way.
+// leave serves the client's channel.close, behind all that the client asked for: the number is free again when the answer
+// is on its way. If something of that fails, the client is told so first and has to answer, as when closes cross.
 func (c *channel) leave() {
 	n := c.connection
-	c.enter(closing) // what follows on the number before close-ok is dropped
+	c.enter(leaving)
 	c.drop()
-	if n.server.broker.Blocked() {
+	if n.server.broker.Blocked() { // if it comes to that later, watch does this
 		c.cancel() // publishes that are held up will not be made
 	}
-	c.leaving = make(chan struct{})
+	c.left = make(chan struct{})
 	c.requests.Do(0, func() {
-		defer close(c.leaving)
+		defer close(c.left)
 		c.Channel.Close()
 		_ = n.session.Settled(n.context) // when it fails the connection ends
+		if !c.state.CompareAndSwap(uint32(leaving), uint32(closing)) {
+			c.close()
+			n.send(c.number, &amqp091.ChannelCloseOk{})
+			return
+		}
 		c.cancel()
 		n.forget(c)
-		n.out.AppendBehind(func(b []byte) []byte { return (&amqp091.ChannelCloseOk{}).AppendFrame(b, c.number) })
+		c.last(&amqp091.ChannelCloseOk{})
+	})
+}
+
+// last sends the channel's last method, behind all that is pending.
+func (c *channel) last(m amqp091.Method) {
+	c.connection.out.AppendBehind(func(b []byte) []byte {
+		c.silent = true
+		return m.AppendFrame(b, c.number)
+	})
+}
+
+// send appends a method to what goes out, unless the channel's end is in it already: clients take what comes behind that
+// for an error of the connection.
+func (c *channel) send(m amqp091.Method) {
+	c.append(func(b []byte) []byte { return m.AppendFrame(b, c.number) })
+}
+
+// append is send of more than a method.
+func (c *channel) append(add func(b []byte) []byte) {
+	c.connection.out.Append(func(b []byte) []byte {
+		if c.silent {
+			return b
+		}
+		return add(b)
 	})
 }
 

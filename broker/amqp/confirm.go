@@ -62,6 +62,9 @@ func (c *confirms) settle(number uint64, refused bool) {
 func (c *confirms) AppendPending(b []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.channel.silent {
+		c.due = nil
+	}
 	for _, d := range c.due {
 		if d.refused {
 			b = (&amqp091.BasicNack{DeliveryTag: d.number, Requeue: true}).AppendFrame(b, c.channel.number)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +43,7 @@ type connection struct {
 	channels map[uint16]*channel // only the reader adds to it; guarded by mu
 	failure  *amqp091.Error      // the exception that did not come from the reader; guarded by mu
 	blocked  bool                // connection.blocked was sent and not taken back; guarded by mu
+	leaving  bool                // the client has sent connection.close; guarded by mu
 	ending   bool                // nothing new may be started in work; guarded by mu
 }
 
@@ -60,13 +63,17 @@ func (n *connection) run() {
 	n.work.Go(func() {
 		defer close(written)
 		if n.out.Run() != nil {
-			_ = n.conn.Close() // the reader ends too
+			n.cancel() // the reader may wait for what is held up
+			_ = n.conn.Close()
 		}
 	})
 	end := n.greet()
 	if end == nil {
 		n.work.Go(n.watch)
 		end = n.read()
+		if end.asked {
+			n.rest()
+		}
 	}
 	n.cancel()
 	n.release()
@@ -93,6 +100,35 @@ func (n *connection) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	_ = n.session.Settled(ctx) // fails when the term is over: then the next one does it
+}
+
+// rest waits until all that the client asked for before connection.close is done. Publishes that are held up will not be
+// made.
+func (n *connection) rest() {
+	n.mu.Lock()
+	n.leaving = true
+	channels := slices.Collect(maps.Values(n.channels))
+	n.mu.Unlock()
+	if n.server.broker.Blocked() { // if it comes to that later, watch does this
+		n.cancel()
+	}
+	for _, c := range channels {
+		c.requests.Rest()
+	}
+}
+
+// giveUp ends the waiting of those who leave for publishes that are held up.
+func (n *connection) giveUp() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.leaving {
+		n.cancel()
+	}
+	for _, c := range n.channels {
+		if c.is(leaving) {
+			c.cancel()
+		}
+	}
 }
 
 // spawn runs a goroutine that run waits for; it does nothing when the connection has ended.
@@ -152,6 +188,8 @@ func (n *connection) watch() {
 		reason, changed := n.server.broker.Flow()
 		if reason == "" {
 			n.unblock()
+		} else {
+			n.giveUp()
 		}
 		select {
 		case <-n.session.Ended():

@@ -49,7 +49,7 @@ func (c *channel) recover(answer bool) error {
 		return exceptionOf(err, amqp091.BasicRecoverID)
 	}
 	if answer {
-		c.connection.send(c.number, &amqp091.BasicRecoverOk{})
+		c.send(&amqp091.BasicRecoverOk{})
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (c *channel) recover(answer bool) error {
 func (c *channel) consume(ctx context.Context, m *amqp091.BasicConsume) error {
 	started := func(tag string) {
 		if !m.NoWait {
-			c.connection.send(c.number, &amqp091.BasicConsumeOk{ConsumerTag: tag})
+			c.send(&amqp091.BasicConsumeOk{ConsumerTag: tag})
 		}
 	}
 	if cleaned(m.Queue) == broker.ReplyQueue {
@@ -104,17 +104,16 @@ func (c *channel) get(ctx context.Context, m *amqp091.BasicGet) error {
 	if err != nil {
 		return err
 	}
-	n := c.connection
 	found, err := c.Get(ctx, queue, m.NoAck, func(d *broker.Delivery, ready uint64) {
-		n.out.Append(func(b []byte) []byte {
+		c.append(func(b []byte) []byte {
 			ok := amqp091.BasicGetOk{DeliveryTag: d.Tag, Redelivered: d.Redelivered, Exchange: d.Message.Exchange,
 				RoutingKey: d.Message.RoutingKey, MessageCount: clamp(ready)}
 			b = ok.AppendFrame(b, c.number)
-			return amqp091.AppendContent(b, c.number, properties(d), d.Message.Body, n.frameMax)
+			return amqp091.AppendContent(b, c.number, properties(d), d.Message.Body, c.connection.frameMax)
 		})
 	})
 	if err == nil && !found {
-		n.send(c.number, &amqp091.BasicGetEmpty{})
+		c.send(&amqp091.BasicGetEmpty{})
 	}
 	return err
 }

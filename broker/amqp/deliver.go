@@ -45,8 +45,8 @@ func (n *connection) Cancelled(gone broker.Cancellation) {
 	number := uint16(gone.Channel)
 	switch {
 	case n.peer.cancelNotify:
-		if c := n.find(number); c == nil || !c.holdBack(gone.ConsumerTag) {
-			n.send(number, &amqp091.BasicCancel{ConsumerTag: gone.ConsumerTag, NoWait: true})
+		if c := n.find(number); c != nil && !c.holdBack(gone.ConsumerTag) {
+			c.send(&amqp091.BasicCancel{ConsumerTag: gone.ConsumerTag, NoWait: true})
 		}
 	case gone.Cause == broker.AckTimeout:
 		n.spawn(func() {

@@ -196,7 +196,7 @@ func (m *mandatory) giveBack() {
 	c, p := m.channel, &m.publication
 	n := c.connection
 	n.server.broker.Returned()
-	n.out.Append(func(b []byte) []byte {
+	c.append(func(b []byte) []byte {
 		b = (&amqp091.BasicReturn{ReplyCode: uint16(amqp091.NoRoute), ReplyText: "NO_ROUTE", Exchange: p.Exchange, RoutingKey: p.RoutingKey}).AppendFrame(b, c.number)
 		return amqp091.AppendContent(b, c.number, fsm.StripBCC(p.Properties), m.body, n.frameMax)
 	})

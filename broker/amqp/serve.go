@@ -109,11 +109,14 @@ func (c *channel) serveEnded(id amqp091.MethodID) {
 	n := c.connection
 	switch id {
 	case amqp091.ChannelCloseID:
-		if c.leaving == nil { // it crossed ours, and is answered behind it
-			c.requests.Do(0, func() { n.send(c.number, &amqp091.ChannelCloseOk{}) })
+		if c.left == nil { // it crossed ours, and is answered behind it
+			c.requests.Do(0, func() {
+				c.close()
+				n.send(c.number, &amqp091.ChannelCloseOk{})
+			})
 		}
 	case amqp091.ChannelCloseOkID:
-		if c.leaving == nil && c.is(closing) {
+		if c.is(closing) {
 			c.drop()
 			c.cancel()
 			n.forget(c)
@@ -123,7 +126,6 @@ func (c *channel) serveEnded(id amqp091.MethodID) {
 
 // serve handles a method on an open channel.
 func (c *channel) serve(id amqp091.MethodID, args []byte) error {
-	n := c.connection
 	if id == amqp091.BasicAckID {
 		return c.ack(args)
 	}
@@ -145,16 +147,16 @@ func (c *channel) serve(id amqp091.MethodID, args []byte) error {
 		if !m.Active {
 			return amqp091.Errorf(amqp091.NotImplemented, id, "active=false")
 		}
-		return c.reply(bytes, func() error { n.send(c.number, &amqp091.ChannelFlowOk{Active: true}); return nil })
+		return c.reply(bytes, func() error { c.send(&amqp091.ChannelFlowOk{Active: true}); return nil })
 	case *amqp091.AccessRequest:
-		return c.reply(bytes, func() error { n.send(c.number, &amqp091.AccessRequestOk{Ticket: 1}); return nil })
+		return c.reply(bytes, func() error { c.send(&amqp091.AccessRequestOk{Ticket: 1}); return nil })
 	case *amqp091.BasicQos:
 		if m.PrefetchSize != 0 {
 			return amqp091.Errorf(amqp091.NotImplemented, id, "prefetch_size!=0 (%d)", m.PrefetchSize)
 		}
 		return c.reply(bytes, func() error {
 			c.Qos(uint32(m.PrefetchCount), m.Global)
-			n.send(c.number, &amqp091.BasicQosOk{})
+			c.send(&amqp091.BasicQosOk{})
 			return nil
 		})
 	case *amqp091.ConfirmSelect:
@@ -226,7 +228,7 @@ func (c *channel) confirmSelect(m *amqp091.ConfirmSelect) error {
 	if m.NoWait {
 		return nil
 	}
-	return c.reply(0, func() error { c.connection.send(c.number, &amqp091.ConfirmSelectOk{}); return nil })
+	return c.reply(0, func() error { c.send(&amqp091.ConfirmSelectOk{}); return nil })
 }
 
 // txSelect serves tx.select.
@@ -239,7 +241,7 @@ func (c *channel) txSelect() error {
 		c.work = &transaction{channel: c}
 		c.SetMode(broker.Mode{Transactional: true})
 	}
-	return c.reply(0, func() error { c.connection.send(c.number, &amqp091.TxSelectOk{}); return nil })
+	return c.reply(0, func() error { c.send(&amqp091.TxSelectOk{}); return nil })
 }
 
 // inTransaction runs a commit or a rollback in turn.

@@ -75,7 +75,7 @@ func (c *channel) request(m amqp091.Method) func() error {
 // answer sends the reply to a request that succeeded, unless the client wants none.
 func (c *channel) answer(err error, noWait bool, reply amqp091.Method) error {
 	if err == nil && !noWait {
-		c.connection.send(c.number, reply)
+		c.send(reply)
 	}
 	return err
 }
@@ -127,7 +127,7 @@ func (c *channel) deleteQueue(ctx context.Context, m *amqp091.QueueDelete) error
 	c.deleting, c.ended = false, nil
 	c.mu.Unlock()
 	for _, tag := range ended {
-		c.connection.send(c.number, &amqp091.BasicCancel{ConsumerTag: tag, NoWait: true})
+		c.send(&amqp091.BasicCancel{ConsumerTag: tag, NoWait: true})
 	}
 	return err
 }

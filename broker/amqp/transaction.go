@@ -62,7 +62,7 @@ func (t *transaction) commit(ctx context.Context) error {
 			}
 		}
 	}
-	c.connection.send(c.number, &amqp091.TxCommitOk{})
+	c.send(&amqp091.TxCommitOk{})
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (t *transaction) rollback() {
 		}
 	}
 	t.reset()
-	t.channel.connection.send(t.channel.number, &amqp091.TxRollbackOk{})
+	t.channel.send(&amqp091.TxRollbackOk{})
 }
 
 func (t *transaction) reset() { t.operations, t.mandatory, t.bytes = nil, nil, 0 }

@@ -398,3 +398,6 @@ func (c *Conn) TryRaw(b []byte, d time.Duration) bool {
 	_, err := c.conn.Write(b)
 	return err == nil
 }
+
+// CloseWrite says that nothing more comes.
+func (c *Conn) CloseWrite() { _ = c.conn.(*net.TCPConn).CloseWrite() }
