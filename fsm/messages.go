@@ -69,6 +69,14 @@ func (c *chunk) from(i int) int {
 	return -1
 }
 
+// after returns the first live position behind i, or -1.
+func (c *chunk) after(i int) int {
+	if i+1 >= chunkSlots {
+		return -1
+	}
+	return c.from(i + 1)
+}
+
 // messages is the ordered set of live messages of one queue. Sequence numbers start at 1 and never repeat. Its zero
 // value is empty and ready. All of it belongs to the machine's lock; a view may be read without.
 //

@@ -114,7 +114,7 @@ func streamEntry(v *queueView) store.Queue {
 		}
 		return true
 	})
-	entry, files := entryOf(v, places)
+	entry, files, _ := entryOf(v, places, nil)
 	for _, f := range files {
 		entry.Files = append(entry.Files, f)
 	}

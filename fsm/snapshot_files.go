@@ -56,6 +56,7 @@ type queueFiles struct {
 	version uint64                // of the messages that manifest describes
 	known   bool                  // manifest is there
 	entry   store.Queue
+	spans   map[*chunk]span // of the last view's chunks
 }
 
 func newMessageFiles(dir *store.Dir, o Options) *messageFiles {
@@ -254,7 +255,8 @@ func (c *content) record(sequence uint64) *store.Record {
 func (f *messageFiles) describe(j *job, hold func(uint64, func(*messages)), damaged func(*store.Damage)) error {
 	q, v := j.queue, j.view
 	q.known = false
-	entry, files := entryOf(v, j.places)
+	entry, files, spans := entryOf(v, j.places, q.spans)
+	q.spans = spans
 	for number := range files {
 		file, ok := q.files[number]
 		if !ok {
@@ -288,65 +290,4 @@ func (f *messageFiles) drop(number uint64, q *queueFiles, file uint32) {
 		q.open = 0
 	}
 	f.dir.Remove(number, file)
-}
-
-// entryOf describes a view; places are those of the messages that it knows in no file, in order. The files have
-// Live, Valid and, as far as live records show it, Length.
-func entryOf(v *queueView, places []place) (store.Queue, map[uint32]store.File) {
-	entry := store.Queue{Number: v.number, Last: v.last, Count: v.count, Bytes: v.bytes, Sum: v.sum}
-	files := make(map[uint32]*store.File)
-	var file *store.File
-	sorted := true
-	v.all(func(sequence uint64, s *slot) bool {
-		number, offset, length := s.file, int64(s.offset), s.length
-		if number == 0 {
-			number, offset, length = places[0].file, places[0].offset, places[0].length
-			places = places[1:]
-		}
-		if file == nil || file.Number != number {
-			if file = files[number]; file == nil {
-				file = &store.File{Number: number}
-				files[number] = file
-			}
-		}
-		file.Valid++
-		if n := len(file.Live); n > 0 && file.Live[n-1].To == offset {
-			file.Live[n-1].To += int64(length)
-		} else {
-			sorted = sorted && (n == 0 || file.Live[n-1].To < offset)
-			file.Live = append(file.Live, store.Extent{From: offset, To: offset + int64(length)})
-		}
-		if d := s.deliveries(); d > 0 {
-			entry.Deliveries = append(entry.Deliveries, store.Delivery{Sequence: sequence, Count: d})
-		}
-		return true
-	})
-	described := make(map[uint32]store.File, len(files))
-	for number, file := range files {
-		if !sorted {
-			file.Live = merged(file.Live)
-		}
-		file.Records, file.Length = file.Valid, file.Live[len(file.Live)-1].To
-		described[number] = *file
-	}
-	return entry, described
-}
-
-func sortFiles(files []store.File) {
-	slices.SortFunc(files, func(a, b store.File) int { return cmp.Compare(a.Number, b.Number) })
-}
-
-// merged sorts extents and joins those that touch: records that a collection copied are not in the order of their
-// sequences.
-func merged(e []store.Extent) []store.Extent {
-	slices.SortFunc(e, func(a, b store.Extent) int { return cmp.Compare(a.From, b.From) })
-	out := e[:1]
-	for _, x := range e[1:] {
-		if last := &out[len(out)-1]; last.To == x.From {
-			last.To = x.To
-		} else {
-			out = append(out, x)
-		}
-	}
-	return out
 }
