@@ -54,91 +54,131 @@ func expectBlocked(c *amqptest.Conn) {
 	}
 }
 
-func TestRow36To42Alarm(t *testing.T) {
-	t.Parallel()
-	node := startAlarming(t)
-	dial := func(capabilities amqp091.Map) (*amqptest.Conn, *amqptest.Channel) {
-		c := amqptest.DialWith(t, node.AMQPAddr(), amqptest.Options{Capabilities: capabilities})
-		return c, c.Channel(1)
-	}
-	publisher, publishing := dial(nil)
-	second, settling := dial(nil)
-	_, consuming := dial(nil)
-	idle, idling := dial(nil)
-	old, oldPublishing := dial(amqptest.Nothing)
-	q, stored := publishing.Queue("q"), publishing.Queue("stored")
-	publisher.Fill(stored, "a", "b", "c")
-	publishing.Confirm()
-	settling.Confirm()
-	settling.Qos(1, false)
-	settling.Consume(stored, "t")
-	held := settling.ExpectBodies("a")[0]
-	node.alarm(t, true)
-
-	// 37: at the first publish, once.
-	publishing.Put("", q, "1")
-	expectBlocked(publisher)
-	publishing.Put("", q, "2")
-	// 42: while it is blocked a client can settle and close.
-	settling.Put("", q, "3")
-	expectBlocked(second)
-	settling.Ack(held.Tag, false)
-	held = settling.ExpectBodies("b")[0]
-	// 39
-	oldPublishing.Put("", q, "4")
-	// 40
-	consuming.Consume(stored, "t")
-	consuming.Ack(consuming.ExpectBodies("c")[0].Tag, false)
-	settling.Nack(held.Tag, false, true)
-	consuming.Ack(redelivered(settling, consuming).Tag, false)
-	// A connection that comes during the alarm is served as well.
-	late, lateIn := dial(nil)
-	lateIn.Look(q)
-	late.Close()
-	if n := idling.Look(q).MessageCount; n != 0 {
-		t.Fatalf("%d messages were stored during the alarm", n)
-	}
-	leaver, leaving := dial(nil)
-	leaving.Put("", q, "lost")
-	expectBlocked(leaver)
-	leaver.Close()
-
-	// 38
-	node.alarm(t, false)
-	publisher.Expect(0, amqp091.ConnectionUnblockedID)
-	publishing.Settled(1, 2)
-	second.Expect(0, amqp091.ConnectionUnblockedID)
-	settling.Pass(&amqp091.BasicCancel{ConsumerTag: "t"})
-	publishing.ExpectDepth(q, 4)
-	if got := strings.Join(publishing.Drain(q), ""); !strings.Contains(got, "4") || strings.Index(got, "1") > strings.Index(got, "2") {
-		t.Fatalf("stored %q", got)
-	}
-	// 36 and 39: these were told nothing.
-	idling.Quiet()
-	oldPublishing.Quiet()
-	for _, c := range []*amqptest.Conn{idle, old, publisher, second} {
-		if e := c.Waiting(0); e != nil {
-			t.Errorf("one was told %s", amqptest.Describe(e.Method))
-		}
-	}
-	// Another alarm is told again.
-	node.alarm(t, true)
-	publishing.Put("", q, "5")
-	expectBlocked(publisher)
-	node.alarm(t, false)
-	publisher.Expect(0, amqp091.ConnectionUnblockedID)
-	publishing.Settled(3, 3)
+// dial opens a connection to the node, with channel 1; nil is a client that can do everything.
+func (a *alarming) dial(t *testing.T, capabilities amqp091.Map) (*amqptest.Conn, *amqptest.Channel) {
+	t.Helper()
+	c := amqptest.DialWith(t, a.AMQPAddr(), amqptest.Options{Capabilities: capabilities})
+	return c, c.Channel(1)
 }
 
-// redelivered returns the delivery that came back, on whichever of the channels it comes; the first one gives it back until then.
-func redelivered(giver, taker *amqptest.Channel) *amqptest.Delivery {
-	for {
-		if e := taker.NextWithin(taker.Number, 200*time.Millisecond); e != nil {
-			m := e.Method.(*amqp091.BasicDeliver)
-			return &amqptest.Delivery{Event: e, Tag: m.DeliveryTag}
-		}
-		giver.Nack(giver.Deliver().Tag, false, true)
+// expectUntold checks that a connection was told nothing besides what was asked for.
+func expectUntold(c *amqptest.Conn, ch *amqptest.Channel) {
+	c.T.Helper()
+	ch.Quiet()
+	if e := c.Waiting(0); e != nil {
+		c.T.Errorf("one was told %s", amqptest.Describe(e.Method))
 	}
+}
+
+func TestRow36AlarmWithoutPublishes(t *testing.T) {
+	t.Parallel()
+	node := startAlarming(t)
+	c, ch := node.dial(t, nil)
+	node.alarm(t, true)
+	q := ch.Queue("q")
+	ch.Get(q, false)
+	late, lateIn := node.dial(t, nil) // one that comes during the alarm is served as well
+	lateIn.Look(q)
+	expectUntold(late, lateIn)
+	node.alarm(t, false)
+	expectUntold(c, ch)
+}
+
+func TestRow37BlockedAtTheFirstPublish(t *testing.T) {
+	t.Parallel()
+	node := startAlarming(t)
+	c, ch := node.dial(t, nil)
+	q := ch.Queue("q")
+	ch.Confirm()
+	for i := range uint64(2) { // another alarm is told of again
+		node.alarm(t, true)
+		ch.Put("", q, "1")
+		expectBlocked(c)
+		ch.Put("", q, "2")
+		_, watcher := node.dial(t, nil)
+		if n := watcher.Look(q).MessageCount; uint64(n) != 2*i {
+			t.Fatalf("%d messages are stored during the alarm", n)
+		}
+		node.alarm(t, false)
+		c.Expect(0, amqp091.ConnectionUnblockedID) // and not blocked a second time before
+		ch.Settled(2*i+1, 2*i+2)
+	}
+}
+
+func TestRow38Unblocked(t *testing.T) {
+	t.Parallel()
+	node := startAlarming(t)
+	c, ch := node.dial(t, nil)
+	q := ch.Queue("q")
+	ch.Confirm()
+	node.alarm(t, true)
+	ch.Put("", q, "1")
+	ch.Put("", q, strings.Repeat("2", 3<<20))
+	ch.Put("", q, "3")
+	expectBlocked(c)
+	ch.Nothing(50 * time.Millisecond)
+	node.alarm(t, false)
+	c.Expect(0, amqp091.ConnectionUnblockedID)
+	ch.Settled(1, 3)
+	if got := ch.Drain(q); len(got) != 3 || got[0] != "1" || got[2] != "3" {
+		t.Fatalf("%d messages", len(got))
+	}
+}
+
+func TestRow39WithoutTheCapability(t *testing.T) {
+	t.Parallel()
+	node := startAlarming(t)
+	c, ch := node.dial(t, amqptest.Nothing)
+	q := ch.Queue("q")
+	ch.Confirm()
+	node.alarm(t, true)
+	ch.Put("", q, "1")
+	ch.Nothing(50 * time.Millisecond)
+	node.alarm(t, false)
+	ch.Settled(1, 1)
+	expectUntold(c, ch)
+}
+
+func TestRow40ConsumersGoOn(t *testing.T) {
+	t.Parallel()
+	node := startAlarming(t)
+	c, ch := node.dial(t, nil)
+	q := ch.Queue("q")
+	publisher, _ := node.dial(t, nil)
+	publisher.Fill(q, "a", "b", "c")
+	ch.Qos(1, false)
+	node.alarm(t, true)
+	ch.Consume(q, "t")
+	for _, text := range []string{"a", "b", "c"} {
+		ch.Ack(ch.ExpectBodies(text)[0].Tag, false)
+	}
+	node.alarm(t, false)
+	expectUntold(c, ch)
+}
+
+func TestRow42SettleAndCloseWhileBlocked(t *testing.T) {
+	t.Parallel()
+	node := startAlarming(t)
+	c, ch := node.dial(t, nil)
+	q, stored := ch.Queue("q"), ch.Queue("stored")
+	c.Fill(stored, "a", "b", "c")
+	ch.Qos(1, false)
+	ch.Consume(stored, "t")
+	node.alarm(t, true)
+	held := ch.ExpectBodies("a")[0]
+	ch.Put("", q, "lost")
+	expectBlocked(c)
+	ch.Ack(held.Tag, false)
+	held = ch.ExpectBodies("b")[0]
+	ch.Nack(held.Tag, false, true)
+	held = ch.ExpectBodies("b")[0]
+	ch.Send(&amqp091.BasicReject{DeliveryTag: held.Tag})
+	ch.ExpectBodies("c")
+	c.Close()
+	_, watcher := node.dial(t, nil)
+	watcher.ExpectDepth(stored, 1)
+	node.alarm(t, false)
+	watcher.ExpectDepth(q, 0)
 }
 
 func TestRow34OperatorClose(t *testing.T) {

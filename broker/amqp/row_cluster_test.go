@@ -37,15 +37,57 @@ func TestRow41AlarmElsewhere(t *testing.T) {
 	ch.Settled(1, 1)
 }
 
-// TestRow227AcrossNodes, and rows 230 and 235: through whatever node, the answers are the same, and seen by all.
-func TestRow227AcrossNodes(t *testing.T) {
+// everywhere starts three nodes and opens a channel through each of them.
+func everywhere(t *testing.T) []*amqptest.Channel {
+	t.Helper()
 	c := startTrio(t, nil)
-	followers := c.followers()
-	_, one := c.dial(followers[0])
-	_, two := c.dial(followers[1])
-	_, three := c.dial(c.leader())
+	var channels []*amqptest.Channel
+	for _, m := range c.members {
+		_, ch := c.dial(m)
+		channels = append(channels, ch)
+	}
+	return channels
+}
+
+func TestRow227RepliesAcrossNodes(t *testing.T) {
+	channels := everywhere(t)
+	q := channels[0].Queue("q")
+	for i, ch := range channels {
+		consumeReplies(ch)
+		responder := channels[(i+1)%3]
+		responder.PutWith("", replyTo(request(ch, responder, q)), "reply", amqp091.Properties{})
+		ch.ExpectBodies("reply")
+	}
+}
+
+func TestRow230SameAnswersEverywhere(t *testing.T) {
+	channels := everywhere(t)
+	q := channels[0].Queue("q")
+	for i, ch := range channels {
+		ch.Refused(&amqp091.QueueDeclare{Queue: "none", Passive: true}, amqp091.NotFound, "no queue 'none' in vhost '/'")
+		ch.Refused(&amqp091.QueueDeclare{Queue: q}, amqp091.PreconditionFailed, "inequivalent arg 'durable' for queue 'q' in vhost '/': received 'false' but current is 'true'")
+		ch.Refused(&amqp091.BasicAck{DeliveryTag: 5}, amqp091.PreconditionFailed, "unknown delivery tag 5")
+		e := fmt.Sprint("exclusive", i)
+		ch.Declare(&amqp091.QueueDeclare{Queue: e, Exclusive: true})
+		channels[(i+1)%3].Refused(&amqp091.QueueDeclare{Queue: e, Passive: true}, amqp091.ResourceLocked, lockedText(e))
+		ch.Confirm()
+		ch.PutMandatory("", "none", "m")
+		ch.Expect(amqp091.BasicReturnID)
+		ch.Settled(1, 1)
+		ch.PutMandatory("", q, "m")
+		ch.Settled(2, 2)
+		ch.Ack(ch.MustGet(q).Tag, false)
+		if ok := ch.Look(q); ok.MessageCount != 0 || ok.ConsumerCount != 0 {
+			t.Errorf("%+v", ok)
+		}
+	}
+}
+
+func TestRow235SeenElsewhereAtOnce(t *testing.T) {
+	channels := everywhere(t)
+	one, two, three := channels[0], channels[1], channels[2]
 	q := one.Queue("q")
-	two.Look(q) // 235: at once
+	two.Look(q)
 	three.Exchange("x", "topic")
 	two.Bind(q, "x", "a.*", nil)
 	three.PutMandatory("x", "a.b", "m")
@@ -55,30 +97,10 @@ func TestRow227AcrossNodes(t *testing.T) {
 	if n := one.Look(q).MessageCount; n != 0 {
 		t.Errorf("%d messages after a purge elsewhere", n)
 	}
-	// 230: refusals too.
-	for _, ch := range []*amqptest.Channel{one, two, three} {
-		ch.Refused(&amqp091.QueueDeclare{Queue: "none", Passive: true}, amqp091.NotFound, "no queue 'none' in vhost '/'")
-		ch.Refused(&amqp091.QueueDeclare{Queue: q}, amqp091.PreconditionFailed, "inequivalent arg 'durable' for queue 'q' in vhost '/': received 'false' but current is 'true'")
-		ch.Refused(&amqp091.BasicAck{DeliveryTag: 5}, amqp091.PreconditionFailed, "unknown delivery tag 5")
-		e := fmt.Sprintf("exclusive-%p", ch)
-		ch.Declare(&amqp091.QueueDeclare{Queue: e, Exclusive: true})
-		for _, other := range []*amqptest.Channel{one, two, three} {
-			if other != ch {
-				other.Refused(&amqp091.QueueDeclare{Queue: e, Passive: true}, amqp091.ResourceLocked, lockedText(e))
-			}
-		}
-		ch.Confirm()
-		ch.PutMandatory("", "none", "m")
-		ch.Expect(amqp091.BasicReturnID)
-		ch.Settled(1, 1)
-		ch.Leave()
-		ch.Reopen()
+	three.Call(&amqp091.QueueDelete{Queue: q})
+	if one.Exists(q) || two.Exists(q) {
+		t.Error("the queue is still there")
 	}
-	// 227
-	consumeReplies(one)
-	d := request(one, two, q)
-	two.PutWith("", replyTo(d), "reply", amqp091.Properties{})
-	one.ExpectBodies("reply")
 }
 
 // TestRow236NodeKill: exclusive queues of the connections through a killed node go, others stay.
@@ -147,34 +169,47 @@ func eventMethod(e *amqptest.Event) amqp091.Method {
 	return e.Method
 }
 
-// TestRow146LeaderKill, and rows 150, 231 and 233: what was confirmed is there once and in order when the leader was killed in the
-// midst of it; what was settled is not there; consumers that come back go on.
-func TestRow146LeaderKill(t *testing.T) {
+func TestRow146MinorityKilled(t *testing.T) {
+	c := startTrio(t, nil)
+	leader := c.leader()
+	_, ch := c.dial(leader)
+	q := ch.Declare(amqptest.Quorum("q")).Queue
+	ch.Confirm()
+	for n := range 300 {
+		if n == 100 {
+			c.kill(c.followers()[0])
+		}
+		ch.PutWith("", q, fmt.Sprint(n), amqp091.Properties{})
+	}
+	ch.Settled(1, 300)
+	c.stop(leader) // what is left is no majority: the first one killed comes back
+	for _, m := range c.members {
+		if m.process == nil && m != leader {
+			c.start(m)
+		}
+	}
+	_, again := c.dial(c.leader())
+	for n := range 300 {
+		if d := again.MustGet(q); d.Text() != fmt.Sprint(n) {
+			t.Fatalf("message %d is %s", n, d.Text())
+		}
+	}
+}
+
+func TestRow150LeaderKill(t *testing.T) {
 	c := startTrio(t, nil)
 	leader, through := c.leader(), c.followers()[0]
 	_, ch := c.dial(through)
-	for _, m := range []*amqp091.QueueDeclare{{Queue: "K", Durable: true}, amqptest.Quorum("Q"), {Queue: "settled", Durable: true}} {
-		ch.Declare(m)
-	}
-	ch.Bind("K", "amq.fanout", "", nil)
-	conn, consuming := c.dial(through)
-	conn.Fill("settled", "1", "2", "3", "4")
-	consuming.Consume("settled", "t")
-	consuming.Ack(consuming.ExpectBodies("1", "2", "3", "4")[1].Tag, true)
-	consuming.Pass(&amqp091.BasicRecover{Requeue: true}) // behind it the acks are known to be applied
-	sent, confirmed := publishUntilEnd(ch, "Q", func(n int) {
+	q := ch.Declare(amqptest.Quorum("q")).Queue
+	sent, confirmed := publishUntilEnd(ch, q, func(n int) {
 		if n == 300 {
 			c.kill(leader)
 		}
 	})
 	t.Logf("%d sent, %d confirmed", sent, confirmed)
-	if confirmed == 0 {
-		t.Fatal("nothing was confirmed")
-	}
-	conn.ExpectEnd()
 	_, again := c.dial(through) // waits for the next leader
-	got := again.Drain("Q")
-	if len(got) < confirmed {
+	got := again.Drain(q)
+	if confirmed == 0 || len(got) < confirmed {
 		t.Fatalf("%d were confirmed, %d are there", confirmed, len(got))
 	}
 	for i, text := range got {
@@ -182,51 +217,95 @@ func TestRow146LeaderKill(t *testing.T) {
 			t.Fatalf("message %d is %s", i+1, text)
 		}
 	}
-	again.Consume("settled", "t")
-	for _, d := range again.ExpectBodies("3", "4") {
+}
+
+// TestRow231LeaderChange: here a change of leader closes connections with 320; consumers that come back go on.
+func TestRow231LeaderChange(t *testing.T) {
+	c := startTrio(t, nil)
+	leader, through := c.leader(), c.followers()[0]
+	conn, ch := c.dial(through)
+	q := ch.Queue("q")
+	conn.Fill(q, "1", "2")
+	ch.Consume(q, "t")
+	ch.ExpectBodies("1", "2")
+	c.stop(leader)
+	if code := conn.ExpectEnd(); code != amqp091.ConnectionForced {
+		t.Errorf("the connection ended with %d", code)
+	}
+	_, again := c.dial(through)
+	again.Consume(q, "t")
+	for _, d := range again.ExpectBodies("1", "2") {
 		if !d.Redelivered {
 			t.Errorf("%q is not marked as redelivered", d.Text())
 		}
 	}
-	again.Put("", "settled", "5")
-	again.ExpectBodies("5")
+	again.Put("", q, "3")
+	again.ExpectBodies("3")
 }
 
-// TestRow149WithoutQuorum, and rows 195 and 232: who is cut off confirms nothing, delivers nothing and answers no get; after
-// the cut all nodes agree.
-func TestRow149WithoutQuorum(t *testing.T) {
+func TestRow233SettledStaysSettled(t *testing.T) {
 	c := startTrio(t, nil)
-	leader := c.leader()
-	conn, ch := c.dial(leader)
-	q := ch.Declare(amqptest.Quorum("q")).Queue
+	leader, through := c.leader(), c.followers()[0]
+	conn, ch := c.dial(through)
+	q := ch.Queue("q")
+	conn.Fill(q, "1", "2", "3", "4")
+	ch.Consume(q, "t")
+	ch.Ack(ch.ExpectBodies("1", "2", "3", "4")[1].Tag, true)
+	ch.Leave() // close-ok comes when the acks are applied
+	c.kill(leader)
+	conn.ExpectEnd()
+	_, again := c.dial(through)
+	if got := again.Drain(q); !slices.Equal(got, []string{"3", "4"}) {
+		t.Errorf("the queue has %q", got)
+	}
+}
+
+// untilEnd returns what comes on a connection until it ends, as one does whose node finds out that it leads nobody.
+func untilEnd(c *amqptest.Conn) (all []amqp091.Method) {
+	c.T.Helper()
+	for {
+		e, code := c.Poll(amqptest.Patience)
+		switch {
+		case code != amqptest.Open:
+			return all
+		case e == nil:
+			c.T.Fatal("the connection to a node that is cut off does not end")
+		}
+		all = append(all, e.Method)
+	}
+}
+
+// cutOff starts three nodes and a queue with the message "before", and cuts off the one that leads, once something was
+// prepared on a channel to it.
+func cutOff(t *testing.T, prepare func(ch *amqptest.Channel, q string)) (c *trio, leader *member, ch *amqptest.Channel, q string) {
+	t.Helper()
+	c = startTrio(t, nil)
+	leader = c.leader()
+	var conn *amqptest.Conn
+	conn, ch = c.dial(leader)
+	q = ch.Declare(amqptest.Quorum("q")).Queue
 	conn.Fill(q, "before")
-	_, getting := c.dial(leader)
-	_, consuming := c.dial(leader)
-	ch.Confirm()
+	prepare(ch, q)
 	c.isolate(leader)
-	ch.Put("", q, "cut off")
-	getting.Send(&amqp091.BasicGet{Queue: q})
-	consuming.Send(&amqp091.BasicConsume{Queue: q, ConsumerTag: "t"})
-	for _, side := range []*amqptest.Channel{ch, getting, consuming} {
-		for code := amqptest.Open; code == amqptest.Open; {
-			var e *amqptest.Event
-			e, code = side.Poll(amqptest.Patience)
-			switch m := eventMethod(e).(type) {
-			case *amqp091.BasicAck, *amqp091.BasicGetOk, *amqp091.BasicGetEmpty, *amqp091.BasicDeliver:
-				if m.ID() != amqp091.BasicDeliverID { // within the lease it still may
-					t.Errorf("one that is cut off said %s", amqptest.Describe(m))
-				}
-			}
+	return c, leader, ch, q
+}
+
+// others returns all members but one.
+func (c *trio) others(than *member) []*member {
+	return slices.DeleteFunc(slices.Clone(c.members[:]), func(m *member) bool { return m == than })
+}
+
+func TestRow149WithoutQuorum(t *testing.T) {
+	c, leader, ch, q := cutOff(t, func(ch *amqptest.Channel, _ string) { ch.Confirm() })
+	ch.PutWith("", q, "cut off", persistent)
+	for _, m := range untilEnd(ch.Conn) {
+		if m.ID() == amqp091.BasicAckID {
+			t.Error("one that is cut off confirmed a publish")
 		}
 	}
-	var majority []*member
-	for _, m := range c.members {
-		if m != leader {
-			majority = append(majority, m)
-		}
-	}
-	c.leaderOf(majority...)
-	_, other := c.dial(majority[0])
+	rest := c.others(leader)
+	c.leaderOf(rest...)
+	_, other := c.dial(rest[0])
 	other.Confirm()
 	other.PutWith("", q, "majority", persistent)
 	other.Settled(1, 1)
@@ -237,6 +316,45 @@ func TestRow149WithoutQuorum(t *testing.T) {
 	if !slices.Equal(got, []string{"before", "majority"}) && !slices.Equal(got, []string{"before", "cut off", "majority"}) {
 		t.Errorf("after the cut the queue has %q", got)
 	}
+}
+
+func TestRow195GetWithoutQuorum(t *testing.T) {
+	_, _, ch, q := cutOff(t, func(*amqptest.Channel, string) {})
+	ch.Send(&amqp091.BasicGet{Queue: q})
+	for _, m := range untilEnd(ch.Conn) {
+		if id := m.ID(); id == amqp091.BasicGetOkID || id == amqp091.BasicGetEmptyID {
+			t.Errorf("one that is cut off answered %s", amqptest.Describe(m))
+		}
+	}
+}
+
+// TestRow232MinorityPartition: what the majority took away meanwhile is not delivered by who was cut off, and all agree in the end.
+func TestRow232MinorityPartition(t *testing.T) {
+	c, leader, ch, q := cutOff(t, func(ch *amqptest.Channel, q string) {
+		ch.Qos(1, false)
+		ch.Consume(q, "t")
+		ch.ExpectBodies("before")
+	})
+	rest := c.others(leader)
+	c.leaderOf(rest...)
+	_, other := c.dial(rest[0])
+	for _, text := range []string{"1", "2", "3"} {
+		other.PutWith("", q, text, persistent)
+	}
+	other.ExpectDepth(q, 4)
+	ch.Ack(1, false) // a consumer with room, and a leader that can confirm nothing
+	for _, m := range untilEnd(ch.Conn) {
+		if m.ID() == amqp091.BasicDeliverID {
+			t.Error("one that is cut off delivered a message")
+		}
+	}
+	if got := other.Drain(q); !slices.Equal(got, []string{"before", "1", "2", "3"}) {
+		t.Errorf("the majority has %q", got)
+	}
+	c.net.Heal()
+	c.leader()
+	_, after := c.dial(leader)
+	after.ExpectDepth(q, 0)
 	c.agree()
 }
 
