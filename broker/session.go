@@ -243,6 +243,11 @@ func (s *Session) Publish(ctx context.Context, messages []Publication, done Comp
 	if err := s.waitForFlow(ctx); err != nil {
 		return err
 	}
+	return s.Submit(ctx, messages, done)
+}
+
+// Submit is Publish of messages that were let in already: it does not wait when publishes are held up.
+func (s *Session) Submit(ctx context.Context, messages []Publication, done Completer) error {
 	scratch := submissions.Get().(*[]submission)
 	subs := append((*scratch)[:0], make([]submission, len(messages))...)
 	defer func() {

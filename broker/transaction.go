@@ -31,6 +31,9 @@ func (ch *Channel) Take(tag uint64, multiple bool) (*Held, error) {
 	return h, nil
 }
 
+// Empty reports whether nothing was taken.
+func (h *Held) Empty() bool { return h.n == 0 }
+
 // PutBack makes taken deliveries outstanding again, with the tags they had. Held ones that ended are passed over.
 func (ch *Channel) PutBack(held ...*Held) {
 	ch.mu.Lock()

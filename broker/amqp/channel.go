@@ -27,6 +27,7 @@ type channel struct {
 	work       *transaction  // nil: not transactional
 	left       chan struct{} // closed when the client's channel.close is served; nil before it came
 
+	gathered   atomic.Int64 // bytes in the transaction
 	returnable atomic.Int32 // mandatory publishes that have no outcome yet
 
 	lastQueue string // of the last declare; only requests in turn use it
@@ -114,7 +115,9 @@ func (c *channel) ends(x *amqp091.Error) bool {
 // inTurn runs a request on the worker, behind those before it. bytes is the memory that it keeps. A request of a
 // channel that has failed meanwhile is dropped.
 func (c *channel) inTurn(bytes int, request func() error) {
+	c.connection.held.Add(int64(bytes))
 	c.requests.Do(bytes, func() {
+		defer c.connection.held.Add(-int64(bytes))
 		if c.is(open) || c.is(leaving) {
 			c.failed(request())
 		}
@@ -208,6 +211,7 @@ func (c *channel) close() {
 		return
 	}
 	c.Channel.Close()
+	c.forgetTransaction()
 	_ = n.session.Settled(n.context) // when it fails the connection ends
 	n.server.log.Debug("closed an AMQP channel", "peer", n.name(), "channel", c.number, "code", uint16(x.Code), "reason", x.Text)
 	n.server.broker.Refused()
@@ -229,6 +233,7 @@ func (c *channel) leave() {
 	c.requests.Do(0, func() {
 		defer close(c.left)
 		c.Channel.Close()
+		c.forgetTransaction()
 		_ = n.session.Settled(n.context) // when it fails the connection ends
 		if !c.state.CompareAndSwap(uint32(leaving), uint32(closing)) {
 			c.close()

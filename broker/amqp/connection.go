@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warrenmq/warren/broker"
@@ -35,9 +36,13 @@ type connection struct {
 
 	// Only the reader uses these.
 	partial int    // bytes of bodies that have not come in completely
+	kept    int    // bytes of them that went to the log and may have to be returned
 	uploads uint64 // bodies that went to the log in parts
 	pending pending
 	names   amqp091.Strings
+
+	held   atomic.Int64 // bytes of requests that wait on the channels
+	opened atomic.Int64 // bytes of publishes in transactions that are not committed
 
 	mu       sync.Mutex
 	channels map[uint16]*channel // only the reader adds to it; guarded by mu
@@ -219,6 +224,22 @@ func (n *connection) block(reason string) {
 	}
 }
 
+// hold is called by the reader ahead of a publish that will be held up. It waits when too much is held already.
+func (n *connection) hold() {
+	n.block(n.server.broker.ShortOf())
+	for n.held.Load() >= maxHeld {
+		reason, changed := n.server.broker.Flow()
+		if reason == "" {
+			return
+		}
+		select {
+		case <-changed:
+		case <-n.context.Done():
+			return
+		}
+	}
+}
+
 func (n *connection) unblock() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -275,11 +296,20 @@ func (r *deadlineReader) arm() error {
 func (r *deadlineReader) within(until time.Time, timeout time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.until, r.timeout, r.interrupted = until, timeout, false
-	_ = r.conn.SetReadDeadline(until)
+	r.until, r.timeout = until, timeout
+	if !r.interrupted {
+		_ = r.conn.SetReadDeadline(until)
+	}
 }
 
-// interrupt ends the read under way, and all to come.
+// resume ends the effect of interrupt.
+func (r *deadlineReader) resume() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.interrupted = false
+}
+
+// interrupt ends the read under way, and all to come until resume.
 func (r *deadlineReader) interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

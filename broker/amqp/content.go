@@ -10,6 +10,7 @@ import (
 const (
 	partBytes  = 256 << 10 // a body that goes to the log in parts goes in parts of at least this
 	maxPartial = 16 << 20  // of incomplete bodies on one connection; above it they go to the log in parts
+	maxKept    = 256 << 20 // of bodies that went to the log, are incomplete and may have to be returned, on one connection
 )
 
 // incoming is the message that is coming in on a channel: basic.publish, then a header, then the body's frames. A body
@@ -34,6 +35,7 @@ func (c *channel) begin(p *amqp091.BasicPublish) {
 // drop gives up the message that is coming in.
 func (c *channel) drop() {
 	c.connection.partial -= len(c.incoming.Body)
+	c.connection.kept -= len(c.incoming.kept)
 	c.incoming = incoming{}
 }
 
@@ -79,11 +81,22 @@ func (c *channel) sendPart() error {
 	upload, offset, total := m.upload, m.uploaded, m.Size
 	m.uploaded += uint64(len(part))
 	if m.mandatory {
+		if n.kept += len(part); n.kept > maxKept {
+			n.kept -= len(part)
+			return c.failContent(amqp091.Errorf(amqp091.PreconditionFailed, amqp091.BasicPublishID, "incomplete mandatory messages on this connection have more than %d bytes", maxKept))
+		}
 		m.kept = append(m.kept, part...)
 	}
-	return c.direct(len(part), func() error {
+	send := func() error {
 		return n.session.BodyPart(c.context, upload, offset, total, part, 0, partDone{c})
-	})
+	}
+	if n.server.broker.Blocked() {
+		n.flush()
+		n.hold()
+		c.inTurn(len(part), send) // it will wait there, and the reader goes on
+		return nil
+	}
+	return c.direct(len(part), send)
 }
 
 // complete publishes the message, all of which has come in.
@@ -93,7 +106,13 @@ func (c *channel) complete() error {
 			return err
 		}
 	}
+	if !c.is(open) { // that failed
+		c.drop()
+		return nil
+	}
 	m := c.incoming
+	n := c.connection
+	n.kept -= len(m.kept)
 	c.incoming = incoming{}
 	return c.publish(m)
 }

@@ -88,6 +88,7 @@ func (n *connection) awaitCloseOk() {
 	if n.heartbeat > 0 {
 		timeout = min(timeout, n.heartbeat)
 	}
+	n.reads.resume()
 	n.reads.within(time.Now().Add(timeout), 0)
 	for {
 		f, err := n.reader.Next()
@@ -112,6 +113,7 @@ func (n *connection) awaitCloseOk() {
 
 // linger reads and discards until the client closes its end, so that what was written last is not lost to a reset.
 func (n *connection) linger(timeout time.Duration) {
+	n.reads.resume()
 	n.reads.within(time.Now().Add(timeout), 0)
 	var b [4096]byte
 	for {

@@ -12,6 +12,9 @@ import (
 const (
 	// maxPending is how many publishes the reader collects before it hands them on.
 	maxPending = 256
+	// maxHeld is how many bytes of publishes a connection's channels keep while publishes are held up; then its socket is
+	// not read any more.
+	maxHeld = 16 << 20
 	// maxExpiration is the longest time that a message may have to live, in ms: ten years.
 	maxExpiration = 315_360_000_000
 )
@@ -37,7 +40,7 @@ func (c *channel) publish(m incoming) error {
 		p.Token = c.published
 	}
 	if n.server.broker.Blocked() {
-		n.block(n.server.broker.ShortOf())
+		n.hold()
 		return c.publishInTurn(p, m.mandatory, m.kept) // it will wait there, and the reader goes on
 	}
 	if m.mandatory || c.work != nil || c.requests.Busy() {
@@ -64,8 +67,8 @@ func (c *channel) publishInTurn(p broker.Publication, returned bool, kept []byte
 	n := c.connection
 	n.flush()
 	var done broker.Completer = c
+	body := p.Body
 	if returned {
-		body := p.Body
 		if p.Upload != 0 {
 			body = kept
 		}
@@ -86,7 +89,7 @@ func (c *channel) publishInTurn(p broker.Publication, returned bool, kept []byte
 		return n.session.Publish(c.context, []broker.Publication{p}, done)
 	}
 	if n.server.broker.Blocked() || c.requests.Busy() {
-		c.inTurn(len(p.Body)+len(p.Properties), publish)
+		c.inTurn(len(body)+len(p.Properties), publish)
 		return nil
 	}
 	return c.direct(0, publish)
@@ -98,7 +101,7 @@ func (n *connection) flush() {
 		return
 	}
 	c := n.pending.channel
-	err := n.session.Publish(c.context, n.pending.list, c)
+	err := n.session.Submit(c.context, n.pending.list, c) // the reader must not wait for an alarm that came meanwhile
 	clear(n.pending.list)
 	n.pending.list = n.pending.list[:0]
 	if err != nil {

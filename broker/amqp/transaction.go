@@ -14,14 +14,17 @@ type transaction struct {
 	channel    *channel
 	operations []broker.Operation
 	mandatory  map[int]*mandatory // by index in operations
-	bytes      int
 }
 
 // publish takes a message into the transaction.
 func (t *transaction) publish(p broker.Publication, returned bool, done broker.Completer) error {
-	t.bytes += len(p.Body) + len(p.Properties) + len(p.Exchange) + len(p.RoutingKey)
-	if t.bytes > fsm.MaxTransactionBytes || len(t.operations) >= fsm.MaxTransactionOperations {
-		return amqp091.Errorf(amqp091.PreconditionFailed, amqp091.BasicPublishID, "a transaction holds at most %d operations and %d bytes", fsm.MaxTransactionOperations, fsm.MaxTransactionBytes)
+	bytes := int64(len(p.Body) + len(p.Properties) + len(p.Exchange) + len(p.RoutingKey))
+	if returned && p.Upload != 0 {
+		bytes += int64(len(done.(*mandatory).body))
+	}
+	t.channel.gathered.Add(bytes)
+	if t.channel.connection.opened.Add(bytes) > fsm.MaxTransactionBytes || len(t.operations) >= fsm.MaxTransactionOperations {
+		return t.tooLarge(amqp091.BasicPublishID)
 	}
 	if returned {
 		if t.mandatory == nil {
@@ -35,18 +38,30 @@ func (t *transaction) publish(p broker.Publication, returned bool, done broker.C
 
 // settle takes the end of deliveries into the transaction: their tags are used up at once.
 func (t *transaction) settle(kind fsm.SettleKind, tag uint64, multiple bool) error {
+	if len(t.operations) >= fsm.MaxTransactionOperations {
+		return t.tooLarge(0)
+	}
 	held, err := t.channel.Take(tag, multiple)
 	if err != nil {
 		return err
+	}
+	if held.Empty() { // everything, when nothing is outstanding
+		t.channel.PutBack(held)
+		return nil
 	}
 	t.operations = append(t.operations, broker.Operation{Settle: true, Kind: kind, Held: held})
 	return nil
 }
 
+func (t *transaction) tooLarge(id amqp091.MethodID) error {
+	return amqp091.Errorf(amqp091.PreconditionFailed, id, "a transaction holds at most %d operations, and those of a connection %d bytes", fsm.MaxTransactionOperations, fsm.MaxTransactionBytes)
+}
+
 // commit applies everything and answers. When a publish is refused nothing has taken effect.
 func (t *transaction) commit(ctx context.Context) error {
 	c, operations, returned := t.channel, t.operations, t.mandatory
-	t.reset()
+	t.operations, t.mandatory = nil, nil
+	defer c.forgetTransaction()
 	if len(operations) > 0 {
 		r, err := c.Commit(ctx, operations)
 		if err != nil {
@@ -77,4 +92,10 @@ func (t *transaction) rollback() {
 	t.channel.send(&amqp091.TxRollbackOk{})
 }
 
-func (t *transaction) reset() { t.operations, t.mandatory, t.bytes = nil, nil, 0 }
+func (t *transaction) reset() {
+	t.operations, t.mandatory = nil, nil
+	t.channel.forgetTransaction()
+}
+
+// forgetTransaction gives back what the channel's transaction had of the connection's bytes.
+func (c *channel) forgetTransaction() { c.connection.opened.Add(-c.gathered.Swap(0)) }
