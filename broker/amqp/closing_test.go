@@ -63,10 +63,16 @@ func TestExclusiveQueueOfClientThatIsGone(t *testing.T) {
 			b = append(b, 9, 9, 9, 9, 9, 9, 9, 9)
 		}
 		ch.Raw(b)
-		if i%3 == 2 {
+		switch i % 3 { // not the end of TCP, which takes its time when the framing is lost or the client does not close
+		case 0:
+			c.Expect(0, amqp091.ConnectionCloseOkID)
+		case 1:
+			c.Verdict()
+		case 2:
 			c.CloseWrite()
+			c.ExpectEnd()
 		}
-		c.ExpectEnd()
+		c.Cut()
 		look.ExpectGone(q)
 	}
 }
