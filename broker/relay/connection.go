@@ -160,7 +160,14 @@ func (r *connection) observe(at cluster.Leadership) {
 	case same && r.grace != nil && r.grace.Stop():
 		r.grace = nil
 	case !same && r.grace == nil:
-		r.grace = time.AfterFunc(goneGrace, func() { r.abandon(leaderChanged) })
+		upstream := r.upstream
+		r.grace = time.AfterFunc(goneGrace, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.upstream == upstream { // else the client is with another leader already, or gone
+				r.leave(leaderChanged)
+			}
+		})
 	}
 }
 
@@ -168,6 +175,11 @@ func (r *connection) observe(at cluster.Leadership) {
 func (r *connection) abandon(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.leave(reason)
+}
+
+// leave is abandon for callers that hold mu.
+func (r *connection) leave(reason string) {
 	if r.reason == "" {
 		r.reason = reason
 	}
@@ -185,6 +197,9 @@ func (r *connection) carry(upstream net.Conn, header []byte) (lost bool) {
 		if r.upstream = nil; r.grace != nil {
 			r.grace.Stop()
 			r.grace = nil
+		}
+		if lost && r.reason == leaderChanged { // it says nothing against the next one
+			r.reason = ""
 		}
 		r.mu.Unlock()
 	}()

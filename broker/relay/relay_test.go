@@ -138,6 +138,27 @@ func TestALeaderLostBeforeTheFirstByteIsReplaced(t *testing.T) {
 	}
 }
 
+// A leader that hangs before it has said anything is given up, and its successor serves the client.
+func TestALeaderSilentFromTheBeginningIsReplaced(t *testing.T) {
+	n := newTown()
+	n.lead("a")
+	came := make(chan struct{})
+	n.start(t, "a", frontFunc(func(c net.Conn) {
+		_, _ = io.ReadFull(c, make([]byte, headerSize))
+		close(came)
+		_, _ = c.Read(make([]byte, 1))
+	}))
+	b := n.start(t, "b", polite("b"))
+	n.start(t, "c", polite("c"))
+	c := connect(t, b)
+	_, _ = io.WriteString(c, string(amqp091.ProtocolHeader[:]))
+	<-came
+	n.lead("c")
+	if said := expectStart(t, c); !strings.HasPrefix(said, "c ") {
+		t.Error(said)
+	}
+}
+
 func TestWithoutALeaderTheClientIsToldInTheHandshake(t *testing.T) {
 	n := newTown()
 	n.lead("nobody")
