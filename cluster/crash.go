@@ -14,7 +14,7 @@ import (
 const (
 	secondDial  = 5 * time.Millisecond   // between two dials that must both be refused
 	standInLine = 150 * time.Millisecond // by which each further follower waits for those before it
-	crashTries  = 10                     // for the others to see the same
+	crashTries  = 50                     // for the others to see the same, about half a second: then heartbeats have shown it
 	crashLimit  = 2 * time.Second        // for one examination
 	crashEvery  = 30 * time.Second       // so at most twice a minute
 )
