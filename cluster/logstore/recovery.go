@@ -80,12 +80,33 @@ func (s *Store) recover() error {
 	if err := s.checkComplete(); err != nil {
 		return err
 	}
-	// What is read now may have been written and not synced by a process that died: it counts from here on.
-	if err := s.segments[len(s.segments)-1].file.Sync(); err != nil {
+	s.complete = max(s.mark.complete, s.last)
+	if err := s.settle(); err != nil {
 		return err
 	}
-	s.complete = max(s.mark.complete, s.last)
 	return s.retireOthers(generations)
+}
+
+// settle makes durable what was read: it counts from here on. It may have been written by a process that died before
+// its sync, or whose sync failed. After that the page cache shows bytes that the disk does not have, and syncs again
+// without writing them: so all that the mark did not vouch for, and the mark itself, is written anew.
+func (s *Store) settle() error {
+	tail := s.segments[len(s.segments)-1]
+	if from := int64(s.mark.tailEnd); from < tail.end {
+		b := make([]byte, tail.end-from)
+		if _, err := tail.file.ReadAt(b, from); err != nil {
+			return err
+		}
+		if _, err := tail.file.WriteAt(b, from); err != nil {
+			return err
+		}
+	}
+	if err := tail.file.Sync(); err != nil {
+		return err
+	}
+	m := s.mark
+	m.complete, m.tailEnd = s.complete, uint64(tail.end)
+	return s.writeMark(m)
 }
 
 // make begins a new log: a mark that names no segment is durable before a segment is there.

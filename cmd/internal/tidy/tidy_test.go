@@ -28,9 +28,10 @@ var arrows = map[string][]string{
 	"protocol/amqp091/generate": {},
 	"protocol/native":           {"protocol/amqp091", "github.com/vmihailenco/msgpack/v5"},
 
-	"fsm/store/vfs": {"golang.org/x/sys/unix"},
-	"fsm/store":     {"fsm/store/vfs"},
-	"fsm":           {"fsm/store/...", "github.com/vmihailenco/msgpack/v5", "github.com/cespare/xxhash/v2", "github.com/hashicorp/raft"},
+	"fsm/store/vfs":         {"golang.org/x/sys/unix"},
+	"fsm/store/vfs/vfstest": {"fsm/store/vfs"},
+	"fsm/store":             {"fsm/store/vfs"},
+	"fsm":                   {"fsm/store/...", "github.com/vmihailenco/msgpack/v5", "github.com/cespare/xxhash/v2", "github.com/hashicorp/raft"},
 
 	"cluster/logstore":      {"fsm/store/vfs", "github.com/hashicorp/raft"},
 	"cluster/snapshotstore": {"fsm/store/vfs", "github.com/hashicorp/raft", "github.com/hashicorp/go-hclog"},
@@ -51,6 +52,7 @@ var arrows = map[string][]string{
 	"broker/server":        {"broker/...", "fsm/...", "cluster", "protocol/..."},
 	"broker/brokertest":    {"broker/...", "fsm/...", "cluster/...", "protocol/...", "client"},
 
+	"broker/faults":     {}, // tests only
 	"broker/simulation": {"broker/server", "client", "cluster/...", "cluster", "fsm/store", "fsm/store/vfs"},
 
 	"client": {"protocol/native"},

@@ -487,3 +487,11 @@ func (f *memFile) Sync() error {
 	f.n.pending = nil
 	return nil
 }
+
+// LoseUnsynced is what a failed sync leaves: what was written since the last one is still read and will not survive a
+// crash, whatever is synced later.
+func (f *memFile) LoseUnsynced() {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	f.n.pending = nil
+}
