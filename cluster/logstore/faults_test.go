@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"errors"
 	"fmt"
 
 	"testing"
@@ -192,4 +193,46 @@ func withOneFault(d *vfstest.Disk, acts []act, states []string) error {
 		return fmt.Errorf("at the end: %w", err)
 	}
 	return nil
+}
+
+// TestEveryByteIsGuarded damages each file of a log that was closed, byte for byte: it opens with what it had, or says
+// what is damaged.
+func TestEveryByteIsGuarded(t *testing.T) {
+	acts := scripted()
+	clean := newDisk(t)
+	if _, err := play(clean, acts, 0); err != nil {
+		t.Fatal(err)
+	}
+	clean.Cut()
+	want, err := look(clean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean.Cut()
+	rots, err := vfstest.Rots(clean.Mem, "data", 16<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, rot := range rots {
+		d := vfstest.NewDisk(nil)
+		d.Mem = clean.Mem.Clone()
+		if err := rot.Do(d.Mem); err != nil {
+			t.Fatal(err)
+		}
+		got, err := look(d)
+		var damage *DamageError
+		switch {
+		case errors.As(err, &damage):
+			named++
+		case err != nil:
+			t.Errorf("%v: %v is not a damage", rot, err)
+		case got != want:
+			t.Errorf("%v: %s, want %s", rot, got, want)
+		}
+	}
+	t.Logf("%d damages, %d named, the others are of no consequence", len(rots), named)
+	if named < len(rots)/4 {
+		t.Errorf("of %d damages %d are named", len(rots), named)
+	}
 }
