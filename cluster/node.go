@@ -153,12 +153,25 @@ func (n *Node) open() error {
 		n.log.Error("this node takes no part in elections until it has caught up", "reason", reason)
 	}
 	served := &servedSnapshots{n.stores.snapshots, n.snapshotSpoiled}
-	if n.raft, err = raft.NewRaft(n.raftConfig(), n.machine, n.stores.log, n.stores.stable, served, n.transport); err != nil {
+	if err := n.startRaft(served); err != nil {
 		return fmt.Errorf("start raft: %w", err)
 	}
 	n.raft.RegisterObserver(raft.NewObserver(nil, false, n.observeRaft))
 	n.run()
 	return nil
+}
+
+// startRaft makes an error of the panic with which raft meets a log entry that cannot be read. (Once it runs, the watchdog
+// keeps such entries from it.)
+func (n *Node) startRaft(snapshots raft.SnapshotStore) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("read the raft log: %v", p)
+		}
+	}()
+	n.raft, err = raft.NewRaft(n.raftConfig(), n.machine, n.stores.log, n.stores.stable, snapshots, n.transport)
+	n.stores.watchdog.Run()
+	return err
 }
 
 func or(a, b string) string {

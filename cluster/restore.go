@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"github.com/hashicorp/raft"
 
@@ -35,22 +36,20 @@ func isDamage(err error) bool {
 // unreadable reports whether a snapshot failed because of its own bytes.
 func (n *Node) unreadable(err error) bool {
 	var damage *snapshotstore.ErrDamaged
-	return errors.As(err, &damage) || errors.Is(err, fs.ErrNotExist) || n.config.Unreadable == nil || n.config.Unreadable(err)
+	return errors.As(err, &damage) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EIO) || n.config.Unreadable == nil || n.config.Unreadable(err)
 }
 
 // restoreNewest gives the state machine the newest snapshot that can be read. Those that cannot stay where they are
 // until it is known what their loss means.
 func (n *Node) restoreNewest(snapshots *snapshotstore.Store) (found restored, err error) {
-	list, err := snapshots.List()
+	list, broken, err := snapshots.Look()
 	if err != nil {
 		return found, fmt.Errorf("list the snapshots: %w", err)
 	}
-	if found.broken, err = snapshots.Broken(); err != nil {
-		return found, fmt.Errorf("list the snapshots: %w", err)
-	}
-	for _, id := range found.broken {
-		found.newest = max(found.newest, snapshotstore.IndexOf(id))
-		found.why = fmt.Errorf("snapshot %s has a damaged meta file", id)
+	for _, b := range broken {
+		found.broken = append(found.broken, b.ID)
+		found.newest = max(found.newest, snapshotstore.IndexOf(b.ID))
+		found.why = fmt.Errorf("snapshot %s has a meta file that cannot be read: %w", b.ID, b.Err)
 	}
 	failed := false
 	for _, meta := range list {
@@ -119,5 +118,10 @@ func (n *Node) setAside(s *stores, found restored) error {
 		}
 		n.log.Error("a damaged snapshot was moved aside", "snapshot", id, "moved_to", to, "restored_index", found.index)
 	}
-	return nil
+	// raft takes the newest for what the state machine has, without restoring it again.
+	newest, err := s.newestSnapshot()
+	if err == nil && newest != found.index {
+		err = fmt.Errorf("the newest snapshot ends at %d, the one restored at %d; start again", newest, found.index)
+	}
+	return err
 }

@@ -67,8 +67,10 @@ func (s *Store) readSealed(name, magic string) ([]byte, error) {
 		return nil, &ErrDamaged{name, 0, "it is too large"}
 	}
 	b := make([]byte, info.Size())
-	if n, err := io.ReadFull(f, b); err != nil {
+	if n, err := io.ReadFull(f, b); err == io.EOF || err == io.ErrUnexpectedEOF {
 		return nil, &ErrDamaged{name, int64(n), err.Error()}
+	} else if err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
 	}
 	return unseal(name, magic, b)
 }

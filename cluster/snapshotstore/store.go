@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -91,19 +92,27 @@ func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, configu
 		Configuration: configuration, ConfigurationIndex: configurationIndex})
 }
 
-// List returns the whole snapshots, newest first. One whose meta file is damaged is left out and left alone.
+// List returns the whole snapshots, newest first. One whose meta file is damaged is left out and left alone. It fails
+// when a meta file cannot be read though it may be sound: a snapshot must not seem to be gone for a moment.
 func (s *Store) List() ([]*raft.SnapshotMeta, error) {
-	metas, _, err := s.list()
+	metas, broken, err := s.Look()
+	for _, b := range broken {
+		var damage *ErrDamaged
+		if err == nil && !errors.As(b.Err, &damage) && !errors.Is(b.Err, fs.ErrNotExist) {
+			return nil, b.Err
+		}
+	}
 	return metas, err
 }
 
-// Broken returns the ids of the snapshots that List leaves out because their meta files are damaged.
-func (s *Store) Broken() ([]string, error) {
-	_, broken, err := s.list()
-	return broken, err
+// Broken is a snapshot whose meta file cannot be read.
+type Broken struct {
+	ID  string
+	Err error
 }
 
-func (s *Store) list() (metas []*raft.SnapshotMeta, broken []string, err error) {
+// Look returns the whole snapshots, newest first, and those whose meta files cannot be read.
+func (s *Store) Look() (metas []*raft.SnapshotMeta, broken []Broken, err error) {
 	names, err := s.fs.ReadDir(s.dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("snapshot store: %w", err)
@@ -115,7 +124,7 @@ func (s *Store) list() (metas []*raft.SnapshotMeta, broken []string, err error) 
 		meta, err := s.readMeta(name)
 		if err != nil {
 			s.logger.Warn("snapshot is passed over", "error", err)
-			broken = append(broken, name)
+			broken = append(broken, Broken{name, err})
 			continue
 		}
 		metas = append(metas, meta)
@@ -196,7 +205,7 @@ func (s *Store) release(id string) {
 
 // reap removes all but the newest snapshots, except those being read.
 func (s *Store) reap() error {
-	metas, err := s.List()
+	metas, _, err := s.Look()
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,16 @@ func (l *logStore) LastIndex() (i uint64, err error) {
 	return
 }
 
+// GetLog does not return when an entry could not be read, until the node is stopped: raft would panic, and the process
+// end before it has said why. The entry without effect only lets raft come to its own end.
 func (l *logStore) GetLog(index uint64, log *raft.Log) error {
 	absent := func(err error) bool { return errors.Is(err, raft.ErrLogNotFound) }
-	return l.w.do("GetLog", false, absent, func() error { return l.s.GetLog(index, log) })
+	err := l.w.do("GetLog", false, absent, func() error { return l.s.GetLog(index, log) })
+	if err != nil && !absent(err) && l.w.hold() {
+		*log = raft.Log{Index: index, Type: raft.LogNoop}
+		return nil
+	}
+	return err
 }
 
 func (l *logStore) StoreLog(log *raft.Log) error { return l.StoreLogs([]*raft.Log{log}) }
@@ -65,11 +72,7 @@ func (s *stableStore) Get(key []byte) (v []byte, err error) {
 // every later write is refused, and it talks to nobody any more.
 func (s *stableStore) SetUint64(key []byte, value uint64) error {
 	err := s.w.do("SetUint64", true, never, func() error { return s.s.SetUint64(key, value) })
-	if err != nil && string(key) == currentTerm {
-		select {
-		case <-s.w.opt.Stopped:
-		case <-s.w.stop:
-		}
+	if err != nil && string(key) == currentTerm && s.w.hold() {
 		return nil
 	}
 	return err

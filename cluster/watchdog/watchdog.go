@@ -5,6 +5,7 @@ package watchdog
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -35,6 +36,8 @@ type Watchdog struct {
 	ran     time.Duration // for how long this process ran, as of ticked; see now
 	ticked  time.Time
 
+	raft atomic.Bool // raft runs: see Run
+
 	stop      chan struct{} // closed by Close
 	done      sync.WaitGroup
 	closeOnce sync.Once
@@ -60,6 +63,22 @@ func New(opt Options) *Watchdog {
 func (w *Watchdog) Close() {
 	w.closeOnce.Do(func() { close(w.stop) })
 	w.done.Wait()
+}
+
+// Run says that raft runs now: from here on it is kept from errors that it would panic at.
+func (w *Watchdog) Run() { w.raft.Store(true) }
+
+// hold waits, with a call that failed, until the node is being stopped; false, at once, when raft does not run yet and
+// whoever starts it wants the error.
+func (w *Watchdog) hold() bool {
+	if !w.raft.Load() {
+		return false
+	}
+	select {
+	case <-w.opt.Stopped:
+	case <-w.stop:
+	}
+	return true
 }
 
 // Err returns the first failure.
