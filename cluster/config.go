@@ -47,6 +47,10 @@ type Config struct {
 	// another node's, is taken instead; after any other error Open fails. Nil takes every error for damage.
 	Unreadable func(error) bool
 
+	// Incomplete, if set, says what the state machine could not restore though it restored the rest. A node that has
+	// others takes no part in elections then until it returns nil; one that is alone takes an older snapshot, or Open fails.
+	Incomplete func() error
+
 	// ObserveApply is told how long the state machine took for each log entry; nil for nobody. It must not block.
 	ObserveApply func(time.Duration)
 	Report       func() Report // this node's view of its state machine, for status

@@ -18,6 +18,8 @@ type machine struct {
 	fatal   func(error)
 	newest  func() uint64 // index of the newest snapshot
 
+	restored func() // a snapshot of the leader's was restored
+
 	bytes   atomic.Int64  // of entries applied since the last snapshot began
 	applied atomic.Uint64 // last command applied
 	waiting atomic.Int32
@@ -70,7 +72,14 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	return m.fsm.Snapshot()
 }
 
-func (m *machine) Restore(r io.ReadCloser) error { return m.restore(r, m.newest()) }
+// Restore is raft's, of a snapshot that the leader sent.
+func (m *machine) Restore(r io.ReadCloser) error {
+	err := m.restore(r, m.newest())
+	if err == nil {
+		m.restored()
+	}
+	return err
+}
 
 // restore restores a snapshot that was taken at an index.
 func (m *machine) restore(r io.ReadCloser, index uint64) error {

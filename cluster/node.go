@@ -115,7 +115,7 @@ func (n *Node) open() error {
 	n.server = n.identity.server()
 	id := n.identity.get()
 	n.log = n.log.With("node", id.NodeID)
-	n.machine = &machine{fsm: c.FSM, observe: c.ObserveApply, report: c.Report, fatal: n.fail, newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
+	n.machine = &machine{fsm: c.FSM, observe: c.ObserveApply, report: c.Report, fatal: n.fail, restored: n.restoredState, newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
 	if n.stores, err = n.openStores(); err != nil {
 		return err
 	}
@@ -151,6 +151,9 @@ func (n *Node) open() error {
 	if reason := n.identity.get().Quarantined; reason != "" {
 		n.transport.quarantined.Store(true)
 		n.log.Error("this node takes no part in elections until it has caught up", "reason", reason)
+	}
+	if lost := n.stores.lost; lost != nil {
+		n.quarantine(fmt.Sprintf("messages are missing: %v", lost))
 	}
 	served := &servedSnapshots{n.stores.snapshots, n.snapshotSpoiled}
 	if err := n.startRaft(served); err != nil {

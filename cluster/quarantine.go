@@ -36,13 +36,20 @@ func (n *Node) quarantine(reason string) {
 	}
 }
 
+// restoredState looks at what came of a snapshot that the leader sent.
+func (n *Node) restoredState() {
+	if lost := n.incomplete(); lost != nil {
+		n.quarantine(fmt.Sprintf("messages are missing: %v", lost))
+	}
+}
+
 // endQuarantine lets the node vote again once it is caught up.
 func (n *Node) endQuarantine() {
 	if !n.transport.quarantined.Load() {
 		return
 	}
 	commit := n.transport.heard.Load()
-	if commit == 0 || n.raft.AppliedIndex() < commit || n.Leadership().Server == "" || !n.CaughtUp() {
+	if commit == 0 || n.raft.AppliedIndex() < commit || n.Leadership().Server == "" || !n.CaughtUp() || n.incomplete() != nil {
 		return
 	}
 	err := n.identity.change(func(v *identityRecord) {

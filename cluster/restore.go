@@ -19,6 +19,7 @@ type restored struct {
 	newest uint64   // of the newest snapshot, readable or not: this node has acknowledged everything up to it
 	broken []string // ids of those that cannot be read
 	why    error    // of the first of them; nil when there is none
+	lost   error    // what the state machine does not have of the restored snapshot
 }
 
 // missing is a log that lacks entries which this node had acknowledged.
@@ -58,13 +59,18 @@ func (n *Node) restoreNewest(snapshots *snapshotstore.Store) (found restored, er
 			continue
 		}
 		err := n.restoreOne(snapshots, meta)
-		if err == nil {
-			found.index = meta.Index
+		lost := n.incomplete()
+		if err == nil && (lost == nil || n.refuseAlone(lost) == nil) {
+			found.index, found.lost = meta.Index, lost
 			continue
 		}
-		if err = fmt.Errorf("restore snapshot %s: %w", meta.ID, err); !n.unreadable(err) {
-			return found, err
+		if err != nil && !n.unreadable(err) {
+			return found, fmt.Errorf("restore snapshot %s: %w", meta.ID, err)
 		}
+		if err == nil {
+			err = lost
+		}
+		err = fmt.Errorf("restore snapshot %s: %w", meta.ID, err)
 		n.log.Error("a snapshot cannot be read", "error", err)
 		failed = true
 		found.broken = append(found.broken, meta.ID)
@@ -76,6 +82,13 @@ func (n *Node) restoreNewest(snapshots *snapshotstore.Store) (found restored, er
 		return found, f.Reset()
 	}
 	return found, nil
+}
+
+func (n *Node) incomplete() error {
+	if n.config.Incomplete == nil {
+		return nil
+	}
+	return n.config.Incomplete()
 }
 
 func (n *Node) restoreOne(snapshots *snapshotstore.Store, meta *raft.SnapshotMeta) error {

@@ -31,6 +31,7 @@ type stores struct {
 	segments  *logstore.Store // nil with bolt
 	closers   []io.Closer     // in the order of opening
 	damage    []string        // what was found damaged, moved aside and begun anew
+	lost      error           // what is missing from the restored state
 }
 
 // openStores opens the data directory. Damaged logs and votes are moved aside: the node must then be quarantined.
@@ -50,6 +51,7 @@ func (n *Node) openStores() (s *stores, err error) {
 	if err != nil {
 		return s, err
 	}
+	s.lost = found.lost
 	if err = n.openStable(s); err != nil {
 		return s, err
 	}

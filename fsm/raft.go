@@ -54,17 +54,21 @@ func (f raftFSM) Restore(r io.ReadCloser) error {
 	return err
 }
 
-// Reset lets a machine that has applied nothing begin with the first entry of the log, after a restore of a snapshot
-// has failed.
+// Reset empties the machine, so that it takes the first entry of the log, at a start at which no snapshot could be
+// restored or none as a whole.
 func (f raftFSM) Reset() error {
+	f.m.applying.Lock()
+	defer f.m.applying.Unlock()
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
-	if i := f.m.state.index; i > 0 {
-		return fmt.Errorf("the state is at index %d: it cannot begin anew", i)
-	}
-	f.m.failed = nil
-	if f.m.root != nil && f.m.files == nil {
+	old := f.m.files
+	f.m.state, f.m.files, f.m.hashes, f.m.failed = newState(), nil, hashRing{}, nil
+	f.m.exchanges.Add(1)
+	if f.m.root != nil {
 		f.m.files, f.m.failed = f.m.root.make()
+	}
+	if old != nil {
+		old.dir.Retire()
 	}
 	return f.m.failed
 }

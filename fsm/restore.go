@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 
 	"github.com/warrenmq/warren/fsm/store"
@@ -127,8 +128,10 @@ func (r *restored) linkFile(source FileSource, queue uint64, f store.File) ([]st
 	if !ok {
 		return nil, &store.Damage{File: name, Queue: queue, What: "the snapshot does not refer to the file"}
 	}
-	if err := r.files.dir.Adopt(queue, f.Number, from); err != nil {
-		return nil, &store.Damage{File: from, Queue: queue, What: fmt.Sprintf("the file cannot be linked: %v", err)}
+	if err := r.files.dir.Adopt(queue, f.Number, from); errors.Is(err, fs.ErrNotExist) {
+		return nil, &store.Damage{File: from, Queue: queue, What: "the file is missing"}
+	} else if err != nil { // no room, too many links
+		return nil, fmt.Errorf("link message file %s: %w", from, err)
 	}
 	return r.files.dir.ReadIndex(queue, f)
 }

@@ -53,6 +53,13 @@ func (f *messageFiles) lost() error {
 	return nil
 }
 
+// Incomplete says what made messages missing from the state; nil when none are.
+func (m *Machine) Incomplete() error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.files.lost()
+}
+
 // Damaged returns what is known to be damaged in the message files, each with its file, offset and queue; missing says
 // that the state lacks messages because of it, so that this node must not lead. Replace with another node's Export
 // repairs it.

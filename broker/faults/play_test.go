@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/warrenmq/warren/client"
@@ -69,7 +70,11 @@ func (p *play) run(lose bool) (err error) {
 		}
 		if p.next == len(p.steps) {
 			u.leave()
-			return p.machine.halt()
+			if err := p.machine.halt(); err != nil {
+				p.ends = append(p.ends, err)
+				continue
+			}
+			return nil
 		}
 		if err := p.work(u); err != nil {
 			return err
@@ -127,6 +132,9 @@ var errPower = errors.New("no power")
 // compare checks the node's state and resolves the doubt.
 func (p *play) compare() error {
 	got, err := actual(p.machine.process.server)
+	if errors.Is(err, syscall.EIO) { // the fault was met by this read
+		got, err = actual(p.machine.process.server)
+	}
 	if err != nil {
 		return fmt.Errorf("after %d steps: %w", p.next, err)
 	}

@@ -26,7 +26,7 @@ import (
 
 // Config is what a node is started with.
 type Config struct {
-	// Cluster configures the Raft node. FSM, Unreadable, ObserveApply, Report and Clients are filled in by New.
+	// Cluster configures the Raft node. FSM, Unreadable, Incomplete, ObserveApply, Report and Clients are filled in by New.
 	Cluster cluster.Config
 
 	NativeAddr, AMQPAddr, HTTPAddr                string // listeners; "" leaves one out
@@ -63,13 +63,14 @@ type Server struct {
 	web        *http.Server
 	management *relay.Web // brings management requests to the leader
 
-	lock                                       io.Closer // of the data directory; nil when nobody else can reach it
+	watch                                      *vfs.Watch // in front of the files
+	lock                                       io.Closer  // of the data directory; nil when nobody else can reach it
 	nativeListener, amqpListener, httpListener net.Listener
 	fatal                                      chan error // capacity 1: the state machine cannot go on
 }
 
 // New opens the data directory and all listeners and starts taking part in the cluster. Clients are served by Run.
-func New(c Config) (_ *Server, err error) {
+func New(c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -86,6 +87,15 @@ func New(c Config) (_ *Server, err error) {
 		c.Broker.Logger = c.Logger
 	}
 	s := &Server{config: c, log: c.Logger, fatal: make(chan error, 1)}
+	if err := s.openWatched(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// open does New's work.
+func (s *Server) open() (err error) {
+	c := s.config
 	defer func() {
 		if err != nil {
 			s.closeListeners()
@@ -96,16 +106,17 @@ func New(c Config) (_ *Server, err error) {
 		}
 	}()
 	if err = s.lockDirectory(); err != nil { // before anything in it is read, counted or tidied up
-		return nil, err
+		return err
 	}
+	c.Cluster.Files = s.watch
 	if s.nativeListener, err = s.listen("native", c.NativeAddr); err != nil {
-		return nil, err
+		return err
 	}
 	if s.amqpListener, err = s.listen("amqp", c.AMQPAddr); err != nil {
-		return nil, err
+		return err
 	}
 	if s.httpListener, err = s.listen("http", c.HTTPAddr); err != nil {
-		return nil, err
+		return err
 	}
 	if c.Broker.Watermarks.MemoryUsed == nil {
 		c.Broker.Watermarks = s.watermarks()
@@ -114,11 +125,12 @@ func New(c Config) (_ *Server, err error) {
 	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
 		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.BodyMemory, CollectRecords: c.CollectRecords})
 	c.Cluster.FSM, c.Cluster.Unreadable = s.machine.FSM(), fsm.Unreadable
+	c.Cluster.Incomplete = s.machine.Incomplete
 	c.Cluster.Report, c.Cluster.ObserveApply = s.report, s.broker.ObserveApply
 	c.Cluster.Clients = cluster.Addresses{Native: advertised(c.NativeAdvertise, s.nativeListener),
 		AMQP: advertised(c.AMQPAdvertise, s.amqpListener), HTTP: advertised(c.HTTPAdvertise, s.httpListener)}
 	if s.node, err = cluster.Open(c.Cluster); err != nil {
-		return nil, err
+		return err
 	}
 	var node broker.Node = s.node
 	if c.WrapNode != nil {
@@ -130,7 +142,7 @@ func New(c Config) (_ *Server, err error) {
 	s.amqp = amqp.NewServer(s.broker, c.AMQP)
 	s.relay = relay.NewServer(s.broker, s.node, s.amqp, c.Logger)
 	s.web, s.management = s.newWeb()
-	return s, nil
+	return nil
 }
 
 func (s *Server) listen(what, address string) (net.Listener, error) {
@@ -183,7 +195,11 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.httpListener != nil {
 		work.Go(func() { _ = s.web.Serve(httpapi.Limit(s.httpListener, httpapi.MaxConnections)) })
 	}
-	err := s.wait(ctx)
+	return s.end(s.wait(ctx), func(err error) error { return s.shut(err, stop, &work) })
+}
+
+// shut stops everything: gracefully without an error, at once with one.
+func (s *Server) shut(err error, stop context.CancelFunc, work *sync.WaitGroup) error {
 	within, cancel := context.WithTimeout(context.Background(), s.config.CloseWithin)
 	defer cancel()
 	if err != nil {
@@ -203,7 +219,7 @@ func (s *Server) Run(ctx context.Context) error {
 	stop()
 	closed := s.node.Close(within)
 	work.Wait()
-	return errors.Join(err, closed, s.machine.Close(), s.unlock())
+	return errors.Join(closed, s.machine.Close(), s.unlock())
 }
 
 func (s *Server) wait(ctx context.Context) error {
@@ -212,6 +228,8 @@ func (s *Server) wait(ctx context.Context) error {
 		return nil
 	case <-s.node.Failed():
 		return &failure{ExitDisk, s.node.Err()}
+	case <-s.watch.Hung():
+		return &failure{ExitDisk, s.watch.Err()}
 	case err := <-s.fatal:
 		return &failure{ExitState, err}
 	}

@@ -22,7 +22,7 @@ func (s *serve) Run(ctx context.Context, std Streams) error {
 	log := s.Logger(std.Err)
 	node, err := server.New(s.Config(log, versionText()))
 	if err != nil {
-		return err
+		return coded{server.ExitCode(err), err}
 	}
 	fmt.Fprintf(std.Out, "warren %s listens: native %s, amqp %s, http %s, raft %s, gossip %s; data in %s\n", versionText(),
 		node.NativeAddr(), node.AMQPAddr(), node.HTTPAddr(), s.RaftAddr, s.GossipAddr, s.DataDir)

@@ -63,9 +63,9 @@ func (d *Disk) Start() (files vfs.FS, down <-chan struct{}) {
 	d.power.Lock()
 	d.boot = b
 	d.power.Unlock()
-	return &hooked{d.Mem, func(op vfs.Op, name string, size int, call func(int) error) error {
+	return vfs.Hook(d.Mem, func(op vfs.Op, name string, size int, call func(int) error) error {
 		return d.around(b, op, name, size, call)
-	}}, b.down
+	}), b.down
 }
 
 // Kill ends the process: what it has written stays, what it still does is lost, calls that hang return.
