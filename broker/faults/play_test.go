@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -182,6 +183,18 @@ func (p *play) work(u *user) error {
 	m.disk.Cut()
 	if err != nil {
 		p.ends = append(p.ends, err)
+	}
+	return nil
+}
+
+// steppedDown returns an error unless the process ended by itself because its disk hung. (A hang while it was stopping
+// may not have kept it.)
+func (p *play) steppedDown() error {
+	if len(p.ends) == 0 || errors.Is(p.ends[0], errHung) {
+		return errors.New("nobody noticed that the disk hangs")
+	}
+	if text := p.ends[0].Error(); !strings.Contains(text, "does not answer") && !strings.Contains(text, "stop") {
+		return errors.New("it ended for another reason")
 	}
 	return nil
 }

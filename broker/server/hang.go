@@ -1,9 +1,9 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/warrenmq/warren/fsm/store/vfs"
@@ -42,11 +42,7 @@ func (s *Server) openWatched() error {
 	}
 	go func() {
 		if <-opened == nil {
-			now, cancel := context.WithCancel(context.Background())
-			cancel()
-			s.closeListeners()
-			_ = s.node.Close(now)
-			_ = s.machine.Close()
+			_ = s.shut(s.watch.Err(), func() {}, new(sync.WaitGroup))
 		}
 		s.watch.Stop()
 	}()
