@@ -76,3 +76,41 @@ func TestExclusiveQueueOfClientThatIsGone(t *testing.T) {
 		look.ExpectGone(q)
 	}
 }
+
+// TestChannelCloseTellsOfFailure: when something in front of channel.close fails, the client is told so, then gets its answer,
+// and the number is free once it has answered as well.
+func TestChannelCloseTellsOfFailure(t *testing.T) {
+	c, ch := begin(t)
+	for range 20 {
+		b := (&amqp091.QueueBind{Queue: name(t, "none"), Exchange: "amq.direct", NoWait: true}).AppendFrame(nil, ch.Number)
+		c.Raw((&amqp091.ChannelClose{ReplyCode: 200}).AppendFrame(b, ch.Number))
+		ch.ExpectClose(amqp091.NotFound, amqp091.QueueBindID, "")
+		ch.Expect(amqp091.ChannelCloseOkID)
+		ch.Reopen()
+	}
+}
+
+// TestNothingFollowsChannelClose: what was published in front of an exception may be confirmed in front of channel.close only.
+func TestNothingFollowsChannelClose(t *testing.T) {
+	_, other := begin(t)
+	for i := range 10 {
+		x := other.Exchange(fmt.Sprintf("%s.%d", name(t, "x"), i), "fanout")
+		c := dial(t)
+		ch := c.Channel(1)
+		ch.Confirm()
+		var b []byte
+		for range 1000 {
+			b = ch.Message(b, &amqp091.BasicPublish{Exchange: []byte("amq.fanout")}, nil, nil)
+			b = ch.Message(b, &amqp091.BasicPublish{Exchange: []byte(x)}, nil, nil)
+		}
+		c.Raw(b)
+		other.Call(&amqp091.ExchangeDelete{Exchange: x})
+		c.Raw(b)
+		ch.ReceiveClose(amqp091.NotFound, amqp091.BasicPublishID, "")
+		c.Channel(2).Leave() // all that was asked for is served
+		if e := c.Waiting(1); e != nil {
+			t.Fatalf("behind channel.close came %s", amqptest.Describe(e.Method))
+		}
+		c.Close()
+	}
+}
