@@ -140,11 +140,11 @@ func (ch *Channel) Consume(ctx context.Context, want Consumer, started func(tag 
 		return ch.session.noQueue(want.Queue)
 	}
 	c := &consumer{tag: tag, channel: ch, view: v, autoAck: want.AutoAck, exclusive: want.Exclusive, priority: want.Priority,
-		arguments: bytes.Clone(want.Arguments), timeout: v.ackTimeout(want.Timeout)}
+		arguments: listed(want.Arguments), timeout: v.ackTimeout(want.Timeout)}
 	ch.mu.Lock()
 	if err = ch.admit(tag); err == nil {
 		c.prefetch = ch.prefetch
-		ch.consumers[tag] = c
+		ch.put(c)
 		if c.timeout > 0 && (ch.shortest == 0 || c.timeout < ch.shortest) {
 			ch.shortest = c.timeout
 			ch.session.leadership.timed.Store(true)
@@ -156,7 +156,7 @@ func (ch *Channel) Consume(ctx context.Context, want Consumer, started func(tag 
 	}
 	if err := v.join(ctx, c, func() { started(tag) }); err != nil {
 		ch.mu.Lock()
-		delete(ch.consumers, tag)
+		ch.remove(c)
 		ch.mu.Unlock()
 		return err
 	}
@@ -176,10 +176,32 @@ func (ch *Channel) admit(tag string) error {
 		return errorf(fsm.CommandInvalid, "CHANNEL_ERROR - channel %d is closed", ch.ID)
 	case ch.consumers[tag] != nil || ch.replies.address != "" && ch.replies.tag == tag:
 		return errorf(fsm.NotAllowed, "NOT_ALLOWED - attempt to reuse consumer tag '%s'", tag)
-	case len(ch.consumers) >= maxConsumers:
-		return errorf(fsm.NotAllowed, "NOT_ALLOWED - reached maximum (%d) of consumers per channel", maxConsumers)
+	case ch.session.consuming.Load() >= maxConsumers:
+		return errorf(fsm.NotAllowed, "NOT_ALLOWED - reached maximum (%d) of consumers per connection", maxConsumers)
 	}
 	return nil
+}
+
+// put adds a consumer. The caller holds mu.
+func (ch *Channel) put(c *consumer) {
+	ch.consumers[c.tag] = c
+	ch.session.consuming.Add(1)
+}
+
+// remove takes a consumer out if it is there. The caller holds mu.
+func (ch *Channel) remove(c *consumer) {
+	if ch.consumers[c.tag] == c {
+		delete(ch.consumers, c.tag)
+		ch.session.consuming.Add(-1)
+	}
+}
+
+// listed are a consumer's arguments as far as lists show them.
+func listed(arguments []byte) []byte {
+	if len(arguments) > maxListedArguments {
+		return nil
+	}
+	return bytes.Clone(arguments)
 }
 
 // Cancel ends a consumer; its unacknowledged deliveries stay with the channel. Nothing is delivered to it afterwards.
@@ -187,8 +209,8 @@ func (ch *Channel) admit(tag string) error {
 func (ch *Channel) Cancel(ctx context.Context, tag string) error {
 	ch.mu.Lock()
 	c := ch.consumers[tag]
-	delete(ch.consumers, tag)
 	if c != nil {
+		ch.remove(c)
 		c.cancelled = true
 	} else if ch.replies.tag == tag {
 		ch.endReplies()
@@ -214,9 +236,7 @@ func (ch *Channel) drop(c *consumer) bool {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	known := ch.consumers[c.tag] == c && !ch.closed
-	if ch.consumers[c.tag] == c {
-		delete(ch.consumers, c.tag)
-	}
+	ch.remove(c)
 	c.cancelled = true
 	return known
 }
@@ -297,6 +317,7 @@ func (ch *Channel) Close() {
 	}
 	ch.closed = true
 	consumers := ch.consumers
+	ch.session.consuming.Add(-int64(len(consumers)))
 	ch.consumers = map[string]*consumer{} // who joins just now finds the channel closed and leaves by itself
 	ch.endReplies()
 	var back takings

@@ -83,7 +83,7 @@ func (b *Broker) Operate(client Client, vhost string) (*Session, error) {
 // nobody receives nothing.
 type nobody struct{}
 
-func (nobody) Deliver(Delivery)      {}
+func (nobody) Deliver(Delivery)       {}
 func (nobody) Writable() bool         { return false }
 func (nobody) Full() bool             { return true }
 func (nobody) Cancelled(Cancellation) {}

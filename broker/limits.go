@@ -11,10 +11,11 @@ const (
 	maxLaneCommands    = 32_768
 	laneTurnBytes      = 32 << 10 // what one session may put into an entry before the next one's turn
 	maxSessions        = 65_536
-	maxChannels        = 2047 // of a session
-	maxConsumers       = 65_536
-	maxExchangesCached = 256 // of a session
-	readAheadCount     = 256 // messages a view reads at once
+	maxChannels        = 2047   // of a session
+	maxConsumers       = 65_536 // of a session
+	maxListedArguments = 1024   // bytes of a consumer's arguments that lists can show; more are not kept
+	maxExchangesCached = 256    // of a session
+	readAheadCount     = 256    // messages a view reads at once
 	readAheadBytes     = 1 << 20
 	markStep           = 8192 // sequence numbers that a view reserves at once (rule 11)
 	maxAckTimeout      = 365 * 24 * time.Hour

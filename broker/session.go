@@ -44,6 +44,8 @@ type Session struct {
 	holding    atomic.Int32  // publishes that wait for a watermark
 	exchanges  exchangeCache
 
+	consuming atomic.Int64 // consumers of all channels
+
 	mu       sync.Mutex
 	closed   bool                // guarded by mu
 	reason   string              // why somebody else ended the session; guarded by mu
