@@ -14,13 +14,20 @@ import (
 // Result is what became of one command.
 type Result struct {
 	Code      Code
-	Message   string // one sentence for the client, AMQP style: "NOT_FOUND - no queue 'q' in vhost '/'"; empty when OK
-	Routed    uint32 // publish: queues reached
-	Duplicate bool   // publish: took effect earlier; Routed is the first outcome's
-	Created   bool   // put: it was not there before
-	Queue     uint64 // put queue: its number
-	Messages  uint64 // put, delete, purge, settle: see the command
+	Message   string  // one sentence for the client, AMQP style: "NOT_FOUND - no queue 'q' in vhost '/'"; empty when OK
+	Routed    uint32  // publish: queues reached
+	Duplicate bool    // publish: took effect earlier; Routed is the first outcome's
+	Created   bool    // put: it was not there before
+	Queue     uint64  // put queue: its number
+	Longest   Backlog // publish: of the queues reached, the one with the most bytes
+	Messages  uint64  // put, delete, purge, settle: see the command
 	Parts     []Result
+}
+
+// Backlog is how much a queue holds right after a publish.
+type Backlog struct {
+	Queue uint64 // its number
+	Bytes uint64 // of bodies
 }
 
 // Applied is what an Observer learns of one log entry.
@@ -136,6 +143,9 @@ type Options struct {
 	Dir   string
 	// BodyMemory is how many bytes of bodies may stay in memory once they are in files; 0 is DefaultBodyMemory.
 	BodyMemory int64
+	// Memory is how many bytes those bodies and the index of all messages may take together; 0 is no bound. Fewer bodies
+	// stay the more messages there are, down to an eighth of BodyMemory.
+	Memory int64
 	// A queue whose message files hold more than CollectRecords records (0: 2000), fewer than half of them live, and a
 	// file of more than CollectBytes (0: 64 MiB), over half of it dead, is copied to a new file at a snapshot.
 	CollectRecords int

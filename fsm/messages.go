@@ -38,6 +38,14 @@ const (
 
 func (s *slot) deliveries() uint32 { return s.state & maxDeliveryCount }
 
+// size is what the content of a slot takes in memory: bodies and properties.
+func (s *slot) size() uint64 {
+	if s.content == nil {
+		return 0
+	}
+	return uint64(len(s.content.body) + len(s.content.properties))
+}
+
 // chunk is the messages of chunkSlots consecutive sequence numbers. One that a snapshot may be reading (its epoch is
 // older than its queue's) is copied before it is changed.
 type chunk struct {
@@ -47,6 +55,7 @@ type chunk struct {
 	count     int                     // live messages
 	unwritten int                     // live messages that are in no file
 	counted   int                     // live messages with a delivery count
+	held      int                     // live messages whose content is in memory
 	slots     []slot                  // the dead ones are zero
 }
 
@@ -84,15 +93,16 @@ func (c *chunk) after(i int) int {
 // all gone is freed. A message pins the log entry that brought it until the next snapshot, which either copies its
 // content out or leaves it to the file; so what survivors pin is bounded by the log written between two snapshots.
 type messages struct {
-	last    uint64        // the last sequence given
-	chunks  []*chunk      // ascending by index, none empty except perhaps the last
-	epoch   uint64        // raised by each view
-	version uint64        // raised by each change
-	count   uint64        // live messages
-	bytes   uint64        // their bodies
-	memory  uint64        // bytes of bodies and properties in memory
-	sum     uint64        // of contribution over the live messages
-	viewed  *messagesView // the last view, until something changes
+	last      uint64        // the last sequence given
+	chunks    []*chunk      // ascending by index, none empty except perhaps the last
+	epoch     uint64        // raised by each view
+	version   uint64        // raised by each change
+	count     uint64        // live messages
+	bytes     uint64        // their bodies
+	memory    uint64        // bytes of bodies and properties in memory
+	unwritten uint64        // those of them that are in no file
+	sum       uint64        // of contribution over the live messages
+	viewed    *messagesView // the last view, until something changes
 }
 
 // contribution is what a live message adds to its queue's sum.
@@ -156,12 +166,11 @@ func (m *messages) append(c *content) uint64 {
 		s.state |= slotTransient
 	}
 	m.last++
-	m.memory += uint64(len(c.body) + len(c.properties))
 	m.put(m.last, s)
 	return m.last
 }
 
-// put adds a live message at a sequence above all there are. The caller sets last and memory.
+// put adds a live message at a sequence above all there are. The caller sets last.
 func (m *messages) put(sequence uint64, s slot) {
 	index, position := (sequence-1)/chunkSlots, int((sequence-1)%chunkSlots)
 	n := len(m.chunks)
@@ -186,8 +195,13 @@ func (m *messages) put(sequence uint64, s slot) {
 	c.slots = append(c.slots, s)
 	c.live[position/64] |= 1 << (position % 64)
 	c.count++
+	if s.content != nil {
+		c.held++
+		m.memory += s.size()
+	}
 	if s.file == 0 {
 		c.unwritten++
+		m.unwritten += s.size()
 	}
 	if s.deliveries() > 0 {
 		c.counted++
@@ -261,10 +275,12 @@ func (m *messages) remove(sequence uint64) bool {
 	m.bytes -= uint64(s.body)
 	m.sum -= contribution(s.hash, sequence, s.deliveries())
 	if s.content != nil {
-		m.memory -= uint64(len(s.content.body) + len(s.content.properties))
+		c.held--
+		m.memory -= s.size()
 	}
 	if s.file == 0 {
 		c.unwritten--
+		m.unwritten -= s.size()
 	}
 	if s.deliveries() > 0 {
 		c.counted--
@@ -378,8 +394,9 @@ func (m *messages) written(p place, from uint32, copied *content) {
 	s := &c.slots[position]
 	if from == 0 {
 		c.unwritten--
+		m.unwritten -= s.size()
 		if copied == nil {
-			m.forget(s)
+			m.forget(c, s)
 		} else {
 			s.content = copied
 		}
@@ -388,9 +405,10 @@ func (m *messages) written(p place, from uint32, copied *content) {
 }
 
 // forget lets the content of a slot leave memory.
-func (m *messages) forget(s *slot) {
+func (m *messages) forget(c *chunk, s *slot) {
 	if s.content != nil {
-		m.memory -= uint64(len(s.content.body) + len(s.content.properties))
+		c.held--
+		m.memory -= s.size()
 		s.content = nil
 	}
 }
@@ -401,13 +419,13 @@ func (m *messages) forget(s *slot) {
 func (m *messages) evict(keep uint64, end, limit int) int {
 	end = min(end, len(m.chunks))
 	for ; end > 0 && limit > 0 && m.memory > keep; end, limit = end-1, limit-1 {
-		if !m.chunks[end-1].evictable() {
-			continue
+		if c := m.chunks[end-1]; c.held == c.unwritten {
+			continue // nothing in it is both in memory and in a file
 		}
 		c := m.writable(end - 1)
 		for i := len(c.slots) - 1; i >= 0 && m.memory > keep; i-- {
 			if c.slots[i].file != 0 {
-				m.forget(&c.slots[i])
+				m.forget(c, &c.slots[i])
 			}
 		}
 	}
@@ -415,16 +433,6 @@ func (m *messages) evict(keep uint64, end, limit int) int {
 		return 0
 	}
 	return end
-}
-
-// evictable reports whether some content is both in memory and in a file.
-func (c *chunk) evictable() bool {
-	for i := range c.slots {
-		if c.slots[i].file != 0 && c.slots[i].content != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // all calls yield for each live message of a view in order until it returns false.

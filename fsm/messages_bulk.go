@@ -56,7 +56,7 @@ func (m *messages) removeMany(runs []Run, others bool) uint64 {
 	m.version++
 	afresh := going > before/2 // the sums are made of what stays rather than lessened by what goes
 	if afresh {
-		m.count, m.bytes, m.memory, m.sum = 0, 0, 0, 0
+		m.count, m.bytes, m.memory, m.unwritten, m.sum = 0, 0, 0, 0, 0
 	}
 	kept := m.chunks[:0]
 	for i, c := range m.chunks {
@@ -116,8 +116,9 @@ func (m *messages) tally(c *chunk, which slotSet, sign uint64) {
 			m.count += sign
 			m.bytes += sign * uint64(s.body)
 			m.sum += sign * contribution(s.hash, c.first()+uint64(i), s.deliveries())
-			if s.content != nil {
-				m.memory += sign * uint64(len(s.content.body)+len(s.content.properties))
+			m.memory += sign * s.size()
+			if s.file == 0 {
+				m.unwritten += sign * s.size()
 			}
 		}
 	}
@@ -129,6 +130,9 @@ func (c *chunk) clear(which slotSet) {
 		c.live[w] &^= word
 		for ; word != 0; word &= word - 1 {
 			s := &c.slots[w*64+bits.TrailingZeros64(word)]
+			if s.content != nil {
+				c.held--
+			}
 			if s.file == 0 {
 				c.unwritten--
 			}

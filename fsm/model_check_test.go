@@ -132,7 +132,7 @@ func checkDerived(t *rapid.T, s *state) {
 }
 
 func (r Result) shown() string {
-	r.Message, r.Parts = "", nil
+	r.Message, r.Parts, r.Longest = "", nil, Backlog{}
 	return fmt.Sprintf("%+v", r)
 }
 

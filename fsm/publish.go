@@ -63,22 +63,27 @@ func (s *state) applyPublish(p *Publish) Result {
 	if r.Code != OK {
 		return r
 	}
-	routed := s.deliver(e, p)
+	routed, longest := s.deliver(e, p)
 	s.counters.published++
 	s.counters.routed += uint64(routed)
 	if len(p.Producer) > 0 {
 		s.recordPublish(known, p.Producer, p.Sequence, routed)
 	}
-	return Result{Routed: routed}
+	r = Result{Routed: routed}
+	if longest != nil {
+		r.Longest = Backlog{longest.number, longest.messages.bytes}
+	}
+	return r
 }
 
-// deliver appends the message to each queue that it reaches; they share one content.
-func (s *state) deliver(e *exchange, p *Publish) uint32 {
+// deliver appends the message to each queue that it reaches; they share one content. The longest of them is the one with
+// the most bytes.
+func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue) {
 	position := s.position
 	s.position++
 	queues := s.routing.route(e, p.RoutingKey, p.Properties)
 	if len(queues) == 0 {
-		return 0
+		return 0, nil
 	}
 	c := s.content()
 	*c = content{exchange: e.name, routingKey: p.RoutingKey, properties: p.Properties, body: p.Body,
@@ -99,13 +104,16 @@ func (s *state) deliver(e *exchange, p *Publish) uint32 {
 		} else {
 			q.messages.append(c)
 		}
+		if longest == nil || q.messages.bytes > longest.messages.bytes {
+			longest = q
+		}
 		s.touch(q)
 		if !q.grown {
 			q.grown = true
 			s.grown = append(s.grown, q.number)
 		}
 	}
-	return uint32(len(queues))
+	return uint32(len(queues)), longest
 }
 
 func (s *state) content() *content {

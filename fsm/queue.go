@@ -94,6 +94,7 @@ func (s *state) deleteQueue(q *queue) {
 	s.sum -= q.hash
 	s.messages -= q.counted
 	s.bytes -= q.countedBytes
+	s.bodies.remove(q.held)
 	q.messages = messages{}
 	s.deleted = append(s.deleted, q.number)
 }

@@ -272,9 +272,6 @@ func (r *restored) build(q *store.Queue, placed []placedEntry) error {
 		if p.Transient {
 			s.state |= slotTransient
 		}
-		if p.content != nil {
-			m.memory += uint64(len(p.content.body) + len(p.content.properties))
-		}
 		m.put(p.Sequence, s)
 	}
 	r.queues[q.Number] = m

@@ -58,13 +58,11 @@ func (m *Machine) takeSnapshot() (*snapshot, error) {
 func (m *Machine) capture() *snapshot {
 	files, view := m.files, m.state.view()
 	s := &snapshot{files: files, state: view.encode, index: view.Index, term: view.Term, views: make([]queueView, 0, len(m.state.queues))}
-	var memory uint64
 	for e := m.state.byNumber.Front(); e != nil; e = e.Next() {
 		q := e.Value.(*queue)
-		memory += q.messages.memory
 		s.views = append(s.views, queueView{q.number, q.messages.view()})
 	}
-	s.keep = memory <= m.bodyMemory()
+	s.keep = m.state.bodies.memory <= m.bodyMemory()
 	s.hold = func(queue uint64, f func(*messages)) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -73,6 +71,7 @@ func (m *Machine) capture() *snapshot {
 		}
 		if q := m.state.queues[queue]; q != nil {
 			f(&q.messages)
+			m.state.weigh(q)
 		}
 	}
 	s.damaged = files.note
@@ -85,23 +84,12 @@ func (m *Machine) capture() *snapshot {
 	return s
 }
 
-func (m *Machine) bodyMemory() uint64 {
-	if m.options.BodyMemory > 0 {
-		return uint64(m.options.BodyMemory)
-	}
-	return DefaultBodyMemory
-}
-
-// letGo lets bodies that are in files leave memory until at most BodyMemory bytes are left: each queue keeps its
+// letGo lets bodies that are in files leave memory until at most bodyMemory bytes are left: each queue keeps its
 // share of them, from the head on.
 func (m *Machine) letGo(views []queueView, hold func(uint64, func(*messages))) {
-	var total uint64
 	m.mu.RLock()
-	for _, q := range m.state.queues {
-		total += q.messages.memory
-	}
+	total, budget := m.state.bodies.memory, m.bodyMemory()
 	m.mu.RUnlock()
-	budget := m.bodyMemory()
 	if total <= budget {
 		return
 	}

@@ -113,7 +113,7 @@ func TestSnapshotAtAnyCutAndRestEqualsStraightApply(t *testing.T) {
 				index++
 				applyTo(t, index, rapid.SliceOfN(rapid.Custom(drawCommand), 1, 12).Draw(t, "commands"), straight, m)
 			}
-			if err := sameMachines(straight, m); err != nil {
+			if err := errors.Join(sameMachines(straight, m), m.bodiesAddUp()); err != nil {
 				t.Fatalf("before: %v", err)
 			}
 			sink, err := snapshots.Create(1, index, 1, raft.Configuration{}, 1, nil)
@@ -128,6 +128,9 @@ func TestSnapshotAtAnyCutAndRestEqualsStraightApply(t *testing.T) {
 				t.Fatal(err)
 			}
 			taken.release()
+			if err := m.bodiesAddUp(); err != nil {
+				t.Fatal(err)
+			}
 			next := m
 			switch rapid.IntRange(0, 3).Draw(t, "then") {
 			case 0: // a restart
@@ -161,7 +164,7 @@ func TestSnapshotAtAnyCutAndRestEqualsStraightApply(t *testing.T) {
 				}
 			}
 			m = next
-			if err := sameMachines(straight, m); err != nil {
+			if err := errors.Join(sameMachines(straight, m), m.bodiesAddUp()); err != nil {
 				t.Fatalf("after: %v", err)
 			}
 		}

@@ -31,6 +31,7 @@ type state struct {
 	bindings    rows[binding]
 	messages    uint64 // live messages of all queues, as of the last entry
 	bytes       uint64 // their bodies
+	bodies      bodies // of all queues, that are in memory
 
 	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers and uploads
 
@@ -116,6 +117,7 @@ type queue struct {
 	hash         uint64 // its part of state.sum
 	counted      uint64 // its part of state.messages and state.bytes
 	countedBytes uint64
+	held         bodies        // what state.bodies counts of it
 	inAll        *list.Element // its places in state.byNumber
 	inTransient  *list.Element // and in state.drop
 	inExclusive  *list.Element
@@ -230,4 +232,5 @@ func (s *state) account(q *queue) {
 	s.messages += q.messages.count - q.counted
 	s.bytes += q.messages.bytes - q.countedBytes
 	q.hash, q.counted, q.countedBytes = hash, q.messages.count, q.messages.bytes
+	s.weigh(q)
 }
