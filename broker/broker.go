@@ -49,6 +49,9 @@ type Config struct {
 	// return (rule 12); default 30 s.
 	AbandonedAfter time.Duration
 	Watermarks     Watermarks
+	// MaxInFlight bounds the bytes of all connections' commands that are not applied yet; a connection that has none on
+	// its way may always send one. Default 256 MiB.
+	MaxInFlight int
 	// ConsumerTimeout is how long a delivery may stay unacknowledged before it returns to its queue and its consumer
 	// is cancelled; a consumer's own and its queue's x-consumer-timeout go before it. 0: for ever.
 	ConsumerTimeout time.Duration
@@ -89,6 +92,9 @@ func New(c Config) *Broker {
 	}
 	if c.AbandonedAfter == 0 {
 		c.AbandonedAfter = 30 * time.Second
+	}
+	if c.MaxInFlight <= 0 {
+		c.MaxInFlight = defaultInFlight
 	}
 	if c.DefaultUser == "" && c.DefaultPassword == "" {
 		c.DefaultUser, c.DefaultPassword = "guest", "guest"

@@ -20,6 +20,7 @@ const (
 	StateRunning  = "running"
 	StateBlocking = "blocking" // publishes would be held up
 	StateBlocked  = "blocked"  // a publish is held up
+	StateFlow     = "flow"     // its publishes make queues grow and are slowed, for the node is nearly short of memory or disk
 	StateClosing  = "closing"
 )
 
@@ -43,6 +44,8 @@ func (s *Session) row() ConnectionRow {
 		state = StateBlocked
 	case s.leadership.broker.flow.blocked.Load():
 		state = StateBlocking
+	case s.leadership.broker.flow.pacing.slows(s.lane.share):
+		state = StateFlow
 	}
 	return ConnectionRow{Name: s.Name(), Vhost: s.Vhost.Name, Client: s.Client, State: state, Channels: len(s.channels), Connected: s.Connected.UnixMilli()}
 }

@@ -12,6 +12,7 @@ import (
 // bounded. Its fields are guarded by the proposer's mu.
 type lane struct {
 	proposer *proposer
+	share    *share // of a session; nil for the broker's own
 	queue    []submission
 	head     int           // of queue: those before it are cut
 	active   bool          // in the proposer's turn
@@ -26,9 +27,14 @@ type lane struct {
 	changed  chan struct{} // closed and replaced by wake
 }
 
-func (p *proposer) newLane() *lane { return &lane{proposer: p, changed: make(chan struct{})} }
+func (p *proposer) newLane() *lane {
+	return &lane{proposer: p, share: &share{}, changed: make(chan struct{})}
+}
 
-func (l *lane) room() bool { return l.bytes < maxLaneBytes && l.waiting < maxLaneCommands }
+// room reports whether the lane takes more. One that has nothing on its way takes a command however full the others are.
+func (l *lane) room() bool {
+	return l.bytes < maxLaneBytes && l.waiting < maxLaneCommands && (l.bytes == 0 || l.proposer.bytes < l.proposer.most)
+}
 
 // wake lets every waiting caller look again. The caller holds mu.
 func (l *lane) wake() {
@@ -71,6 +77,7 @@ func (l *lane) submit(ctx context.Context, wait bool, subs ...submission) error 
 			s.size, l.open = s.settling.size(), s.settling
 		}
 		l.bytes += subs[i].size
+		p.bytes += subs[i].size
 		l.sent++
 		if s := subs[i].settling; s == nil || s.kind == fsm.Return {
 			l.shown = l.sent

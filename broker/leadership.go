@@ -67,6 +67,7 @@ func newLeadership(b *Broker, term uint64) *leadership {
 	l.last = session
 	l.proposer = newProposer(l, batch, &b.stats)
 	l.system = l.proposer.newLane()
+	l.system.share = nil
 	return l
 }
 

@@ -9,7 +9,8 @@ const (
 	maxEntriesFlying   = 3       // entries handed to Raft whose results have not been handed out yet
 	maxLaneBytes       = 4 << 20 // a session's commands that are not applied yet; then its socket is not read
 	maxLaneCommands    = 32_768
-	laneTurnBytes      = 32 << 10 // what one session may put into an entry before the next one's turn
+	defaultInFlight    = 256 << 20 // Config.MaxInFlight
+	laneTurnBytes      = 32 << 10  // what one session may put into an entry before the next one's turn
 	maxSessions        = 65_536
 	maxChannels        = 2047   // of a session
 	maxConsumers       = 65_536 // of a session

@@ -67,12 +67,14 @@ type proposer struct {
 	paused  bool               // nothing is cut, for leadership is being handed over; guarded by mu
 	landing chan struct{}      // closed and replaced when a flight ends; guarded by mu
 	number  uint64             // of the last batch; guarded by mu
+	bytes   int                // of all lanes; guarded by mu
+	most    int                // bytes of all lanes, above which a lane takes more only when it has nothing on its way
 
 	landed chan *flight // applied entries, for finish; has room for all flights; closed by close
 }
 
 func newProposer(l *leadership, number uint64, stats *counters) *proposer {
-	p := &proposer{leadership: l, stats: stats, flights: map[uint64]*flight{}, number: number, landing: make(chan struct{}), landed: make(chan *flight, maxEntriesFlying)}
+	p := &proposer{leadership: l, stats: stats, flights: map[uint64]*flight{}, number: number, most: l.broker.config.MaxInFlight, landing: make(chan struct{}), landed: make(chan *flight, maxEntriesFlying)}
 	p.ready.L = &p.mu
 	return p
 }
@@ -200,6 +202,7 @@ func (p *proposer) finish() {
 			}
 		}
 		p.stats.confirms.Add(confirmed)
+		p.leadership.broker.flow.pacing.landed(f)
 		p.release(f)
 		p.leadership.grew(f.applied.Grown)
 		p.leadership.deleted(f.applied.Deleted)
@@ -214,6 +217,7 @@ func (p *proposer) release(f *flight) {
 		w := &f.waiters[i]
 		l := w.lane
 		l.bytes -= w.size
+		p.bytes -= w.size
 		l.waiting--
 		l.finished++
 		last := i+1 == len(f.waiters) || f.waiters[i+1].lane != l

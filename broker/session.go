@@ -285,15 +285,27 @@ func (s *Session) Submit(ctx context.Context, messages []Publication, done Compl
 	return nil
 }
 
-// waitForFlow waits while publishes are held up.
+// waitForFlow waits while publishes are held up, or this session's are slowed.
 func (s *Session) waitForFlow(ctx context.Context) error {
 	flow := s.leadership.broker.flow
+	if flow.pacing.near.Load() {
+		if err := flow.pacing.wait(ctx, s.lane.share, s.ended); err != nil {
+			return err
+		}
+	}
 	if !flow.blocked.Load() {
 		return nil
 	}
 	s.holding.Add(1)
 	defer s.holding.Add(-1)
 	return flow.wait(ctx, s.ended)
+}
+
+// HeldUp reports whether Publish would wait now, because the node holds publishes up or slows this session's down. A
+// front end then has the publish wait aside, so that what settles deliveries passes it.
+func (s *Session) HeldUp() bool {
+	flow := s.leadership.broker.flow
+	return flow.blocked.Load() || flow.pacing.slows(s.lane.share)
 }
 
 // BodyPart submits a piece of a large body; done hears of it.

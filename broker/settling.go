@@ -31,6 +31,7 @@ func (l *lane) submitSettle(v *view, kind fsm.SettleKind, consumers []*consumer,
 		o.sequences = append(o.sequences, sequences...)
 		o.consumers = append(o.consumers, consumers...)
 		l.bytes += joinedRunBytes * len(sequences)
+		p.bytes += joinedRunBytes * len(sequences)
 		p.mu.Unlock()
 		return
 	}

@@ -26,7 +26,7 @@ func (c *channel) settle(kind fsm.SettleKind, tag uint64, multiple bool, id amqp
 	switch t := c.work; {
 	case t != nil:
 		settle = t.settle
-	case kind == fsm.Acknowledge || c.connection.server.broker.Blocked():
+	case kind == fsm.Acknowledge || c.connection.session.HeldUp():
 		if err := settle(kind, tag, multiple); err != nil {
 			return exceptionOf(err, id)
 		}

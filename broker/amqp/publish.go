@@ -43,7 +43,7 @@ func (c *channel) publish(m incoming) error {
 		n.hold()
 		return c.publishInTurn(p, m.mandatory, m.kept) // it will wait there, and the reader goes on
 	}
-	if m.mandatory || c.work != nil || c.requests.Busy() {
+	if m.mandatory || c.work != nil || c.requests.Busy() || n.session.HeldUp() {
 		return c.publishInTurn(p, m.mandatory, m.kept)
 	}
 	if x := c.admit(&p); x != nil {
@@ -88,7 +88,7 @@ func (c *channel) publishInTurn(p broker.Publication, returned bool, kept []byte
 		}
 		return n.session.Publish(c.context, []broker.Publication{p}, done)
 	}
-	if n.server.broker.Blocked() || c.requests.Busy() {
+	if c.requests.Busy() || n.session.HeldUp() {
 		c.inTurn(len(body)+len(p.Properties), publish)
 		return nil
 	}

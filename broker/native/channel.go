@@ -107,7 +107,7 @@ func (n *connection) flush() {
 // hand submits publishes now, or on the channel's worker when something is in front of them or the node holds publishes
 // up: the reader must go on to the acknowledgements behind them. The list is the caller's again when it returns.
 func (n *connection) hand(c *channel, bytes int, list []broker.Publication, done broker.Completer) {
-	if c.requests.Busy() || n.server.broker.Blocked() {
+	if c.requests.Busy() || n.session.HeldUp() {
 		list = slices.Clone(list)
 		c.requests.Do(bytes, func() { n.submit(c, list, done) })
 		return

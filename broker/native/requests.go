@@ -87,7 +87,7 @@ func (c *channel) direct(bytes int, request func()) {
 // settle is direct for acknowledgements. They pass publishes that the node holds up.
 func (c *channel) settle(bytes int, request func()) {
 	busy := c.requests.Busy()
-	if c.reopened = c.reopened && busy; busy && (c.reopened || !c.connection.server.broker.Blocked()) {
+	if c.reopened = c.reopened && busy; busy && (c.reopened || !c.connection.session.HeldUp()) {
 		c.requests.Do(bytes, request)
 		return
 	}

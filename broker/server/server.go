@@ -32,11 +32,10 @@ type Config struct {
 	NativeAddr, AMQPAddr, HTTPAddr                string // listeners; "" leaves one out
 	NativeAdvertise, AMQPAdvertise, HTTPAdvertise string // "" takes the listener's own address
 
-	BodyMemory  int64         // bytes of message bodies kept in memory; 0 takes the machine's default
+	Memory      Memory        // what the node may take
 	CloseWithin time.Duration // bound of a graceful stop, default 10 s
 
 	MinDiskFree uint64 // bytes; publishes are held up below it; 0 is no bound
-	MaxMemory   uint64 // bytes of live heap; publishes are held up above it; 0 is no bound
 
 	CollectRecords int // message files are collected above so many records; 0 takes the default
 	Broker         broker.Config
@@ -121,9 +120,15 @@ func (s *Server) open() (err error) {
 	if c.Broker.Watermarks.MemoryUsed == nil {
 		c.Broker.Watermarks = s.watermarks()
 	}
+	if c.Broker.MaxInFlight == 0 {
+		c.Broker.MaxInFlight = int(c.Memory.InFlight)
+	}
+	if n := c.Memory.Unwritten / snapshotsInUnwritten; n > 0 && (c.Cluster.SnapshotBytes == 0 || c.Cluster.SnapshotBytes > n) {
+		c.Cluster.SnapshotBytes = n
+	}
 	s.broker = broker.New(c.Broker)
 	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
-		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.BodyMemory, CollectRecords: c.CollectRecords})
+		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.Memory.Bodies, Memory: c.Memory.Stored, CollectRecords: c.CollectRecords})
 	c.Cluster.FSM, c.Cluster.Unreadable = s.machine.FSM(), fsm.Unreadable
 	c.Cluster.Incomplete = s.machine.Incomplete
 	c.Cluster.Report, c.Cluster.ObserveApply = s.report, s.broker.ObserveApply

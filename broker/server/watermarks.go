@@ -1,6 +1,7 @@
 package server
 
 import (
+	"runtime"
 	"runtime/metrics"
 
 	"github.com/warrenmq/warren/broker"
@@ -9,8 +10,9 @@ import (
 
 // watermarks are what this process uses, against what it may.
 func (s *Server) watermarks() broker.Watermarks {
-	return broker.Watermarks{MemoryUsed: liveHeap, MaxMemory: s.config.MaxMemory, DiskFree: s.diskFree, MinDiskFree: s.config.MinDiskFree,
-		Relieve: func() error { return s.node.Snapshot() }}
+	m := s.config.Memory
+	return broker.Watermarks{MemoryUsed: liveHeap, MaxMemory: m.Live, Unwritten: s.unwritten, MaxUnwritten: uint64(m.Unwritten),
+		DiskFree: s.diskFree, MinDiskFree: s.config.MinDiskFree, Relieve: s.relieve}
 }
 
 // liveHeap returns the bytes that the last collection found in use: what has become garbage since does not count.
@@ -21,6 +23,20 @@ func liveHeap() uint64 {
 		return 0
 	}
 	return sample[0].Value.Uint64()
+}
+
+// unwritten returns the bytes of bodies that are in no message file yet.
+func (s *Server) unwritten() uint64 {
+	_, n := s.machine.Bodies()
+	return n
+}
+
+// relieve lets bodies leave memory and has what is free by now counted as free: a node that takes no publishes makes
+// little garbage, and might not find out by itself for minutes.
+func (s *Server) relieve() error {
+	err := s.node.Snapshot()
+	runtime.GC()
+	return err
 }
 
 // diskFree returns the bytes that the data directory's file system has left for this process.

@@ -97,7 +97,7 @@ func (c *Cluster) Start(i int) error {
 				p.presence, err = c.gossip.join(self)
 				return p.presence, err
 			}},
-		NativeAddr: m.name + ":5670", BodyMemory: bodyMemory, CollectRecords: collectRecords, Logger: log,
+		NativeAddr: m.name + ":5670", Memory: server.Memory{Bodies: bodyMemory}, CollectRecords: collectRecords, Logger: log,
 	}
 	if c.Configure != nil {
 		c.Configure(&config)

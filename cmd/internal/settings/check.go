@@ -17,7 +17,7 @@ const (
 	minSegmentSize     = 1 << 20
 	maxSegmentSize     = 1 << 30
 	minSnapshotBytes   = 1 << 20
-	minMemory          = 16 << 20
+	minMemory          = 64 << 20
 	minDiskTimeout     = 100 * time.Millisecond
 	minSnapshotAge     = time.Second
 	maxUserBytes       = 255 // as AMQP carries them
@@ -48,12 +48,7 @@ func (s *Serve) Problems() []string {
 
 	c.size("segment-size", s.SegmentSize, minSegmentSize, maxSegmentSize)
 	c.size("snapshot-log-bytes", s.SnapshotLogBytes, minSnapshotBytes, 1<<50)
-	if s.Memory.problem != "" || s.Memory.Bytes != 0 {
-		c.size("memory", s.Memory, minMemory, 1<<50)
-	}
-	if s.MaxMemory.problem != "" || s.MaxMemory.Bytes != 0 {
-		c.size("max-memory", s.MaxMemory, minMemory, 1<<50)
-	}
+	s.checkMemory(c)
 	c.size("min-disk-free", s.MinDiskFree, 0, 1<<50)
 	c.count("collect-records", s.CollectRecords, 1, 1<<30)
 	c.span("snapshot-age", s.SnapshotAge, minSnapshotAge)

@@ -38,8 +38,8 @@ func (s *Serve) Config(log *slog.Logger, version string) server.Config {
 		},
 		NativeAddr: s.NativeAddr, AMQPAddr: s.AMQPAddr, HTTPAddr: s.HTTPAddr,
 		NativeAdvertise: s.AdvertiseNative, AMQPAdvertise: s.AdvertiseAMQP, HTTPAdvertise: s.AdvertiseHTTP,
-		MaxMemory: maxMemory(s.MaxMemory.Bytes), MinDiskFree: uint64(s.MinDiskFree.Bytes),
-		BodyMemory: s.Memory.Bytes, CloseWithin: s.CloseWithin.Duration, CollectRecords: s.CollectRecords.N, Logger: log,
+		Memory: server.Divide(s.budget()), MinDiskFree: uint64(s.MinDiskFree.Bytes),
+		CloseWithin: s.CloseWithin.Duration, CollectRecords: s.CollectRecords.N, Logger: log,
 	}
 	config.Broker.DefaultUser, config.Broker.DefaultPassword = s.DefaultUser, s.DefaultPassword
 	config.Broker.ConsumerTimeout = s.ConsumerTimeout.Duration

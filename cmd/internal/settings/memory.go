@@ -1,38 +1,103 @@
 package settings
 
 import (
+	"fmt"
+	"math"
 	"os"
+	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// maxMemory returns the bytes that were set, or 60 % of what the machine or its cgroup allows.
-func maxMemory(set int64) uint64 {
-	if set > 0 {
-		return uint64(set)
+// memoryPercent of what the machine or its control groups allow is the budget unless one is set.
+const memoryPercent = 60
+
+// budget returns the bytes that the node may take as a whole, 0 when nothing is set and nothing is known.
+func (s *Serve) budget() uint64 {
+	if s.Memory.Bytes > 0 {
+		return uint64(s.Memory.Bytes)
 	}
-	return allowedMemory("/sys/fs/cgroup") / 10 * 6
+	allowed, _ := allowedMemory("/")
+	return max(allowed/100*memoryPercent, min(minMemory, allowed))
 }
 
-// allowedMemory is the smaller of the machine's memory and the limit of the control group (version 2, then 1) that
-// is mounted there, as in a container. 0 is unknown.
-func allowedMemory(cgroup string) uint64 {
-	var info unix.Sysinfo_t
-	allowed := uint64(0)
-	if unix.Sysinfo(&info) == nil {
-		allowed = uint64(info.Totalram) * uint64(info.Unit)
+// LimitMemory has the runtime collect garbage in time for the process to stay within the budget. GOMEMLIMIT holds when
+// it asks for less.
+func (s *Serve) LimitMemory() {
+	if budget := s.budget(); budget > 0 && budget < uint64(debug.SetMemoryLimit(-1)) {
+		debug.SetMemoryLimit(int64(budget))
 	}
-	for _, name := range []string{"/memory.max", "/memory/memory.limit_in_bytes"} {
-		text, err := os.ReadFile(cgroup + name)
+}
+
+// checkMemory refuses a budget that the machine or a control group would not grant: the process would be killed for it.
+func (s *Serve) checkMemory(c *check) {
+	if s.Memory.problem == "" && s.Memory.Bytes == 0 {
+		return
+	}
+	c.size("memory", s.Memory, minMemory, 1<<50)
+	if allowed, where := allowedMemory("/"); allowed > 0 && uint64(s.Memory.Bytes) > allowed {
+		c.add("memory", "%d MiB is more than the %d MiB that %s allows: the system would end the process", s.Memory.Bytes>>20, allowed>>20, where)
+	}
+}
+
+// allowedMemory is the least of the machine's memory and the limits of the control groups (version 1 or 2) that this
+// process is in, and who sets it. 0 is unknown. root is / but in tests.
+func allowedMemory(root string) (allowed uint64, where string) {
+	allowed, where = math.MaxUint64, ""
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		allowed, where = uint64(info.Totalram)*uint64(info.Unit), "the machine"
+	}
+	for _, file := range limitFiles(root) {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			continue
 		}
-		if limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && limit > 0 && (allowed == 0 || limit < allowed) {
-			allowed = limit
+		if limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && limit > 0 && limit < allowed {
+			allowed, where = limit, fmt.Sprintf("the control group (%s)", file)
 		}
-		break
 	}
-	return allowed
+	if where == "" {
+		return 0, ""
+	}
+	return allowed, where
+}
+
+// limitFiles are the files that may limit this process: those of its control group and of all above it. Inside a
+// container the group has a name that is not to be seen; the one at the top is the container's then.
+func limitFiles(root string) (files []string) {
+	dirs := []struct {
+		mount string
+		names []string
+	}{{"sys/fs/cgroup", []string{"memory.max", "memory.high"}}, {"sys/fs/cgroup/memory", []string{"memory.limit_in_bytes"}}}
+	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	for _, d := range dirs {
+		group := "/"
+		for _, line := range strings.Split(string(groups), "\n") { // number:controllers:path; version 2 names none
+			if parts := strings.SplitN(line, ":", 3); len(parts) == 3 && (d.mount == "sys/fs/cgroup" && parts[1] == "" || hasController(parts[1])) {
+				group = filepath.Clean("/" + parts[2])
+			}
+		}
+		for ; ; group = filepath.Dir(group) {
+			for _, name := range d.names {
+				files = append(files, filepath.Join(root, d.mount, group, name))
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return files
+}
+
+func hasController(list string) bool {
+	for _, c := range strings.Split(list, ",") {
+		if c == "memory" {
+			return true
+		}
+	}
+	return false
 }

@@ -45,7 +45,7 @@ func TestDefaultsHaveNoProblems(t *testing.T) {
 	}
 	c := s.Config(nil, "v")
 	if c.NativeAddr != "127.0.0.1:5670" || c.Cluster.SnapshotBytes != 64<<20 || c.Cluster.DiskTimeout != 2*time.Second ||
-		c.Cluster.BootstrapExpect != 1 || c.BodyMemory != 0 || c.CollectRecords != 2000 || c.Cluster.Version != "v" {
+		c.Cluster.BootstrapExpect != 1 || c.Memory.Bodies == 0 || c.CollectRecords != 2000 || c.Cluster.Version != "v" {
 		t.Errorf("%+v", c)
 	}
 }

@@ -19,6 +19,7 @@ func (s *serve) Run(ctx context.Context, std Streams) error {
 	if problems := s.Problems(); len(problems) > 0 {
 		return coded{exitConfig, errors.New("these settings are wrong:\n  " + strings.Join(problems, "\n  "))}
 	}
+	s.LimitMemory()
 	log := s.Logger(std.Err)
 	node, err := server.New(s.Config(log, versionText()))
 	if err != nil {
