@@ -118,7 +118,7 @@ func (m *machine) start() error {
 			Discovery: func(self cluster.Member) (cluster.Discovery, error) {
 				return &single{self, make(chan struct{}, 1)}, nil
 			}},
-		NativeAddr: "n1:5670", BodyMemory: 2 << 10, CollectRecords: 6, Logger: logger(), CloseWithin: 5 * time.Second,
+		NativeAddr: "n1:5670", Memory: server.Memory{Bodies: 2 << 10}, CollectRecords: 6, Logger: logger(), CloseWithin: 5 * time.Second,
 	}
 	type made struct {
 		server *server.Server
