@@ -47,6 +47,7 @@ func (f *messageFiles) collect(number uint64, q *queueFiles, hold func(uint64, f
 	if err != nil {
 		return err
 	}
+	w.Gentle()
 	var moves []move
 	var live []store.Extent
 	copied := old[:0:0]

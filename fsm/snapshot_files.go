@@ -179,7 +179,7 @@ func (f *messageFiles) appendQueue(j *job) error {
 				if w, err = f.writer(j, w == nil); err != nil {
 					return err
 				}
-				j.writers = append(j.writers, w)
+				j.writers = append(j.writers, w.Gentle())
 			}
 			e, err := w.Append(s.content.record(c.first() + uint64(i)))
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/warrenmq/warren/fsm/store/vfs"
 )
@@ -16,6 +17,11 @@ const (
 	fileMagic = "WRNMSG\x00\x01" // the last byte is the format's version
 	// writeBuffer is how many bytes a writer gathers for one write.
 	writeBuffer = 256 << 10
+	// syncStep is how many bytes may wait for a sync: the log's small syncs wait for whatever else is on its way to the
+	// disk.
+	syncStep = 2 << 20
+	// mostYield bounds how long a gentle writer stays away after a sync.
+	mostYield = 100 * time.Millisecond
 	// blockEntries bounds an index block.
 	blockEntries = 1 << 16
 )
@@ -59,6 +65,8 @@ type Writer struct {
 	out     vfs.File
 	buf     []byte
 	written int64 // bytes handed to out
+	synced  int64 // of those, at least
+	gentle  bool
 	entries []byte
 	err     error
 }
@@ -82,7 +90,7 @@ func (d *Dir) Continue(queue uint64, f File) (*Writer, error) {
 		return nil, fmt.Errorf("open message file: %w", err)
 	}
 	f.Live = nil
-	return &Writer{queue: queue, file: f, out: out, written: f.Length}, nil
+	return &Writer{queue: queue, file: f, out: out, written: f.Length, synced: f.Length}, nil
 }
 
 // Append writes a record and returns its place.
@@ -141,9 +149,32 @@ func (w *Writer) flush() {
 		return
 	}
 	w.written += int64(len(w.buf))
+	if w.written-w.synced >= syncStep {
+		began := time.Now()
+		w.sync()
+		if took := time.Since(began); w.gentle && took > time.Millisecond {
+			time.Sleep(min(took, mostYield))
+		}
+	}
 	if w.buf = w.buf[:0]; cap(w.buf) > 4*writeBuffer {
 		w.buf = nil
 	}
+}
+
+// Gentle makes the writer leave the disk to others for as long as each of its syncs took, and returns it.
+func (w *Writer) Gentle() *Writer {
+	w.gentle = true
+	return w
+}
+
+func (w *Writer) sync() {
+	if w.err != nil {
+		return
+	}
+	if err := w.out.Sync(); err != nil {
+		w.err = fmt.Errorf("sync message file %s: %w", w.out.Name(), err)
+	}
+	w.synced = w.written
 }
 
 // Length is how long the file is so far, without the index block that Finish adds.
@@ -153,11 +184,7 @@ func (w *Writer) Length() int64 { return w.file.Length }
 func (w *Writer) Finish() (File, error) {
 	w.closeBlock()
 	w.flush()
-	if w.err == nil {
-		if err := w.out.Sync(); err != nil {
-			w.err = fmt.Errorf("sync message file %s: %w", w.out.Name(), err)
-		}
-	}
+	w.sync()
 	if err := w.out.Close(); err != nil && w.err == nil {
 		w.err = fmt.Errorf("close message file %s: %w", w.out.Name(), err)
 	}
