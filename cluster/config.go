@@ -75,6 +75,7 @@ type Report struct {
 	StateHash    uint64
 	HashIndex    uint64 // the index StateHash belongs to
 	ClusterID    string // as written in the state, "" when not yet
+	Bytes        uint64 // of what snapshots keep on disk and may let go of
 }
 
 // Network opens the node's stream listener and connections. Nil in Config is TCP.

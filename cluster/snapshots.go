@@ -8,7 +8,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-const snapshotTick = 250 * time.Millisecond
+const (
+	snapshotTick = 250 * time.Millisecond
+	// releaseAfter is how long after a snapshot of a state that had become smaller the next one replaces the older one
+	// of the two, which keeps on disk what is gone.
+	releaseAfter = 10 * time.Second
+)
 
 // snapshotting is when the last snapshot was taken and what it cost.
 type snapshotting struct {
@@ -16,6 +21,9 @@ type snapshotting struct {
 	index uint64
 	at    time.Time
 	took  time.Duration
+	taken uint64
+	// Bytes of the state at the last snapshot and at the one before it, the two that are kept.
+	bytes, before uint64
 }
 
 // keepSnapshots takes a snapshot after so many bytes of log or so much time, if anything happened. raft itself would
@@ -30,11 +38,8 @@ func (n *Node) keepSnapshots() {
 		case <-n.ctx.Done():
 			return
 		}
-		n.snap.mu.Lock()
-		at := n.snap.at
-		n.snap.mu.Unlock()
 		bytes := n.machine.bytes.Load()
-		if bytes < n.config.SnapshotBytes && (bytes == 0 || time.Since(at) < n.config.SnapshotAge) || time.Now().Before(again) {
+		if !n.snapshotDue(bytes) || time.Now().Before(again) {
 			continue
 		}
 		if err := n.Snapshot(); err != nil {
@@ -45,9 +50,34 @@ func (n *Node) keepSnapshots() {
 	}
 }
 
+// snapshotDue reports whether it is time for a snapshot, so many bytes of log after the last one. Acknowledging a
+// backlog takes next to no log: what snapshots still keep of it on disk counts too.
+func (n *Node) snapshotDue(bytes int64) bool {
+	least := uint64(n.config.SnapshotBytes)
+	held := n.stateBytes()
+	n.snap.mu.Lock()
+	defer n.snap.mu.Unlock()
+	since := time.Since(n.snap.at)
+	switch {
+	case bytes >= n.config.SnapshotBytes, bytes > 0 && since >= n.config.SnapshotAge:
+		return true
+	case held+max(least, n.snap.bytes/4) <= n.snap.bytes:
+		return true
+	default:
+		return n.snap.bytes+least <= n.snap.before && since >= releaseAfter
+	}
+}
+
+func (n *Node) stateBytes() uint64 {
+	if n.config.Report == nil {
+		return 0
+	}
+	return n.config.Report().Bytes
+}
+
 // Snapshot takes a snapshot now.
 func (n *Node) Snapshot() error {
-	began := time.Now()
+	began, held := time.Now(), n.stateBytes()
 	err := n.wait(n.ctx, func() raft.Future { return n.raft.Snapshot() })
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return nil
@@ -59,5 +89,7 @@ func (n *Node) Snapshot() error {
 	n.snap.mu.Lock()
 	defer n.snap.mu.Unlock()
 	n.snap.index, n.snap.at, n.snap.took = index, time.Now(), time.Since(began)
+	n.snap.taken++
+	n.snap.bytes, n.snap.before = held, n.snap.bytes
 	return err
 }

@@ -142,6 +142,7 @@ type Stats struct {
 	LogBytes                     int64
 	SnapshotIndex                uint64
 	SnapshotAge, SnapshotTook    time.Duration
+	Snapshots                    uint64 // taken by this process
 	LastContact                  time.Duration
 	Elections, Syncs             uint64
 	SyncSeconds                  float64
@@ -152,7 +153,7 @@ func (n *Node) Stats() Stats {
 	s := Stats{State: lower(n.raft.State()), Term: n.raft.CurrentTerm(), CommitIndex: n.raft.CommitIndex(), LastIndex: n.raft.LastIndex(),
 		LogBytes: n.stores.logBytes(), Elections: n.elections.Load(), Syncs: n.syncs.Load(), SyncSeconds: time.Duration(n.syncTime.Load()).Seconds()}
 	n.snap.mu.Lock()
-	s.SnapshotIndex, s.SnapshotTook = n.snap.index, n.snap.took
+	s.SnapshotIndex, s.SnapshotTook, s.Snapshots = n.snap.index, n.snap.took, n.snap.taken
 	if !n.snap.at.IsZero() {
 		s.SnapshotAge = time.Since(n.snap.at)
 	}

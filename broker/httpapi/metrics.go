@@ -80,6 +80,7 @@ var (
 		gauge("snapshot_index", "Index of the newest snapshot.", func(s *cluster.Stats) float64 { return float64(s.SnapshotIndex) }),
 		gauge("snapshot_age_seconds", "Since the newest snapshot was taken.", func(s *cluster.Stats) float64 { return s.SnapshotAge.Seconds() }),
 		gauge("snapshot_duration_seconds", "What the newest snapshot took to write.", func(s *cluster.Stats) float64 { return s.SnapshotTook.Seconds() }),
+		counter("snapshots_total", "Snapshots that this process has taken.", func(s *cluster.Stats) float64 { return float64(s.Snapshots) }),
 		counter("raft_elections_total", "Elections this node has seen.", func(s *cluster.Stats) float64 { return float64(s.Elections) }),
 		counter("raft_log_syncs_total", "Syncs of the log.", func(s *cluster.Stats) float64 { return float64(s.Syncs) }),
 		counter("raft_log_sync_seconds_total", "Time spent in syncs of the log.", func(s *cluster.Stats) float64 { return s.SyncSeconds }),

@@ -175,7 +175,8 @@ func advertised(address string, l net.Listener) string {
 // report is this node's view of its state machine.
 func (s *Server) report() cluster.Report {
 	index, hash := s.machine.Hash()
-	return cluster.Report{AppliedIndex: index, StateHash: hash, HashIndex: index, ClusterID: s.machine.ClusterID()}
+	return cluster.Report{AppliedIndex: index, StateHash: hash, HashIndex: index, ClusterID: s.machine.ClusterID(),
+		Bytes: s.machine.Totals().MessageBytes}
 }
 
 func (s *Server) stateFailed(err error) {
