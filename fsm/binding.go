@@ -169,9 +169,14 @@ func (s *state) applyDeleteBinding(c *DeleteBinding) Result {
 		return Result{}
 	}
 	if r.Code == OK {
-		if existing := b.source.vhost.bindings[b.identity()]; existing != nil {
-			s.deleteBinding(existing)
+		existing := b.source.vhost.bindings[b.identity()]
+		if existing == nil {
+			return Result{}
 		}
+		if q := existing.queue; q != nil && q.exclusive && q.owner != c.Session {
+			return locked(q.vhost, q.name)
+		}
+		s.deleteBinding(existing)
 	}
 	return r
 }

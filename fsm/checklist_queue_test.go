@@ -70,8 +70,9 @@ func TestRow99And102And103And104ExclusiveQueues(t *testing.T) {
 		answer{bind, ""}, answer{bindQueue("amq.direct", "x", "l"), lockedQueue("x")}, answer{DeleteQueue{Vhost: 1, Name: "x", Session: other}, lockedQueue("x")},
 		answer{DeleteQueue{Vhost: 1, Name: "x", Session: other, IfEmpty: true}, lockedQueue("x")})
 	w.is("others may publish to it", w.sent("amq.direct", "k"), uint32(1))
-	w.answers(answer{DeleteBinding(bindQueue("amq.direct", "x", "k")), ""}) // by another connection
-	w.is("and unbind it", w.sent("amq.direct", "k"), uint32(0))
+	w.answers(answer{DeleteBinding(bindQueue("amq.direct", "x", "k")), lockedQueue("x")}, // by another connection
+		answer{DeleteBinding(bindQueue("amq.direct", "x", "missing")), ""}, answer{DeleteBinding(bind), ""})
+	w.is("its owner may unbind it", w.sent("amq.direct", "k"), uint32(0))
 	w.answers(answer{DeleteQueue{Vhost: 1, Name: "x", Session: mine}, ""})
 }
 

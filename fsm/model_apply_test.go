@@ -99,6 +99,9 @@ func (m *model) apply(c Command) Result {
 			return Result{Code: code}
 		}
 		if b = m.binding(b); b != nil {
+			if b.queue != nil && b.queue.exclusive && b.queue.owner != c.Session {
+				return Result{Code: ResourceLocked}
+			}
 			m.without(b)
 		}
 	case *Purge:

@@ -185,7 +185,7 @@ func (d drawer) command() Command {
 		c := DeleteBinding(*d.binding())
 		if len(d.m.bindings) > 0 && d.bool("existing") {
 			b := rapid.SampledFrom(d.m.bindings).Draw(d.T, "binding")
-			c = DeleteBinding{Vhost: b.source.vhost.number, Source: b.source.name, Key: b.key, Arguments: b.arguments}
+			c = DeleteBinding{Vhost: b.source.vhost.number, Source: b.source.name, Key: b.key, Arguments: b.arguments, Session: c.Session}
 			if b.queue != nil {
 				c.Destination = b.queue.name
 			} else {
