@@ -70,11 +70,11 @@ type Channel struct {
 	mode      Mode
 }
 
-// deliver gives a message to a consumer; false when the consumer is gone. The caller holds the view's lock.
+// deliver gives a message to a consumer; false when the consumer is gone or has no credit. The caller holds the view's lock.
 func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	if ch.closed || c.cancelled {
+	if ch.closed || c.cancelled || !c.credit() { // another queue may have used up the channel's credit since it was picked
 		return false
 	}
 	ch.lastTag++
@@ -138,6 +138,9 @@ func (ch *Channel) Consume(ctx context.Context, want Consumer, started func(tag 
 	v := ch.session.leadership.view(info.Number)
 	if v == nil {
 		return ch.session.noQueue(want.Queue)
+	}
+	if err := ch.session.handOut(ctx, v); err != nil {
+		return err
 	}
 	c := &consumer{tag: tag, channel: ch, view: v, autoAck: want.AutoAck, exclusive: want.Exclusive, priority: want.Priority,
 		arguments: listed(want.Arguments), timeout: v.ackTimeout(want.Timeout)}
@@ -204,11 +207,20 @@ func listed(arguments []byte) []byte {
 	return bytes.Clone(arguments)
 }
 
-// Cancel ends a consumer; its unacknowledged deliveries stay with the channel. Nothing is delivered to it afterwards.
+// Cancel ends a consumer, behind what the session published before; its unacknowledged deliveries stay with the channel.
+// Nothing is delivered to it afterwards.
 // When it was the last one of an auto-delete queue, Cancel waits until the queue is gone. An unknown tag is no error.
 func (ch *Channel) Cancel(ctx context.Context, tag string) error {
 	ch.mu.Lock()
 	c := ch.consumers[tag]
+	ch.mu.Unlock()
+	if c != nil {
+		if err := ch.session.handOut(ctx, c.view); err != nil {
+			return err
+		}
+	}
+	ch.mu.Lock()
+	c = ch.consumers[tag]
 	if c != nil {
 		ch.remove(c)
 		c.cancelled = true
@@ -260,6 +272,9 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 		return false, errorf(fsm.ResourceLocked, "RESOURCE_LOCKED - cannot obtain access to locked queue '%s' in vhost '%s'. basic.get operations are not supported by quorum queues with single active consumer", queue, s.Vhost.Name)
 	}
 	if err := s.leadership.verify(ctx); err != nil {
+		return false, err
+	}
+	if err := v.handOut(ctx); err != nil { // who waited for a message comes first
 		return false, err
 	}
 	for {

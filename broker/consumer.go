@@ -38,10 +38,11 @@ func (c *consumer) ready() bool {
 	return ready
 }
 
-// credit reports whether the prefetch counts allow another delivery. The caller holds the channel's mu.
+// credit reports whether the prefetch counts allow another delivery. One that needs no acknowledgement uses up nothing,
+// but waits with the others while the channel's limit is reached. The caller holds the channel's mu.
 func (c *consumer) credit() bool {
 	ch := c.channel
-	return c.autoAck || (c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.used) < ch.limit)
+	return (c.autoAck || c.prefetch == 0 || c.unacked < c.prefetch) && (ch.limit == 0 || uint32(ch.used) < ch.limit)
 }
 
 // unpark has the consumer looked at again. The caller holds the channel's mu.

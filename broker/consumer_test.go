@@ -235,3 +235,67 @@ func BenchmarkPickAmongBlocked(b *testing.B) {
 		c.use()
 	}
 }
+
+// TestWhoWaitsComesFirst: what was published before a request goes to the consumers that were there, not to the request.
+func TestWhoWaitsComesFirst(t *testing.T) {
+	w := startAlone(t, Config{}).connect()
+	ch := w.channel(1)
+	w.declare(Queue{Name: "q"})
+	for i := range 200 {
+		w.consume(ch, Consumer{Queue: "q", Tag: "a", AutoAck: true})
+		for _, body := range []string{"1", "2", "3"} {
+			check(t, w.session.Publish(t.Context(), []Publication{{RoutingKey: "q", Body: []byte(body)}}, CompleterFunc(func(fsm.Result) {})))
+		}
+		switch i % 3 {
+		case 0:
+			check(t, ch.Cancel(t.Context(), "a"))
+		case 1:
+			found, err := ch.Get(t.Context(), "q", true, func(*Delivery, uint64) {})
+			check(t, err)
+			if found {
+				t.Fatal("a get took what a consumer waited for")
+			}
+		case 2:
+			if n, err := w.session.Purge(t.Context(), "q"); err != nil || n != 0 {
+				t.Fatal("a purge took what a consumer waited for", n, err)
+			}
+		}
+		w.next("a", "1")
+		w.next("a", "2")
+		w.next("a", "3")
+		check(t, ch.Cancel(t.Context(), "a"))
+	}
+}
+
+// TestTheChannelsLimitHoldsAcrossQueues: queues that deliver at the same moment do not exceed it, and a consumer that
+// does not acknowledge waits for it as well.
+func TestTheChannelsLimitHoldsAcrossQueues(t *testing.T) {
+	w := startAlone(t, Config{}).connect()
+	ch := w.channel(1)
+	ch.Qos(1, true)
+	var all []Publication
+	for i := range 8 {
+		q := string(rune('a' + i))
+		w.declare(Queue{Name: q})
+		w.consume(ch, Consumer{Queue: q, Tag: q})
+		for range 25 {
+			all = append(all, Publication{RoutingKey: q, Body: []byte("m")})
+		}
+	}
+	w.declare(Queue{Name: "unacknowledged"})
+	w.consume(ch, Consumer{Queue: "unacknowledged", Tag: "n", AutoAck: true})
+	check(t, w.session.Publish(t.Context(), all, CompleterFunc(func(fsm.Result) {})))
+	d := w.next("", "")
+	w.publish("unacknowledged", "n")
+	for range len(all) - 1 {
+		select {
+		case early := <-w.delivered:
+			t.Fatalf("%s got a message while %s held the only one that the channel may have", early.ConsumerTag, d.ConsumerTag)
+		default:
+		}
+		check(t, ch.SettleTag(fsm.Acknowledge, d.Tag, false))
+		if d = w.next("", ""); d.ConsumerTag == "n" {
+			d = w.next("", "")
+		}
+	}
+}

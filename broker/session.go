@@ -198,6 +198,14 @@ func (s *Session) Settled(ctx context.Context) error {
 	return s.leadership.system.waitFor(ctx, departed)
 }
 
+// handOut has a queue's consumers get what they can of what the session sent before.
+func (s *Session) handOut(ctx context.Context, v *view) error {
+	if err := s.lane.show(ctx); err != nil {
+		return err
+	}
+	return v.handOut(ctx)
+}
+
 // verify makes sure that this node still leads and that the state holds all that any client has been told (rule 10).
 func (l *leadership) verify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)

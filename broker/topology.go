@@ -146,6 +146,14 @@ func (s *Session) QueueExists(ctx context.Context, name string) (QueueState, err
 	if err != nil {
 		return QueueState{}, err
 	}
+	if v := s.leadership.existingView(q.Number); v != nil {
+		if err := v.handOut(ctx); err != nil {
+			return QueueState{}, err
+		}
+		if q, err = s.queue(name); err != nil {
+			return QueueState{}, err
+		}
+	}
 	return s.state(name, q.Number, q.Messages), nil
 }
 
@@ -198,6 +206,9 @@ func (s *Session) Purge(ctx context.Context, name string) (uint64, error) {
 	v := s.leadership.view(info.Number)
 	if v == nil {
 		return 0, s.noQueue(name)
+	}
+	if err := v.handOut(ctx); err != nil {
+		return 0, err
 	}
 	return s.remove(ctx, v, func(held []fsm.Run) fsm.Command { return fsm.Purge{Queue: info.Number, Held: held} })
 }

@@ -81,37 +81,68 @@ func (v *view) deliverAll() bool {
 			v.mu.Unlock()
 			return false
 		}
-		var removed []uint64
-		var m fsm.Message // one for all: it is on the heap
-		more := false
-		for range readAheadCount {
-			c := v.pick()
-			if c == nil {
-				more = false
-				break
-			}
-			if m, more = v.take(); !more {
-				break
-			}
-			v.turns.served(c)
-			v.held.add(m.Sequence)
-			if !c.channel.deliver(c, v, &m) { // closed meanwhile: it was not handed out
-				v.held.remove(m.Sequence)
-				heap.Push(&v.returned, m.Sequence)
-				continue
-			}
-			if c.autoAck {
-				removed = append(removed, m.Sequence)
-			}
-		}
-		v.mu.Unlock()
-		if len(removed) > 0 {
-			v.leadership.system.submitSettle(v, fsm.Acknowledge, nil, removed...)
-		}
-		if !more {
+		if !v.deliverSome() {
 			return true
 		}
 	}
+}
+
+// deliverSome hands out a number of messages at most, and reports whether there may be more to hand out. The caller
+// holds mu, which is released.
+func (v *view) deliverSome() (more bool) {
+	var removed []uint64
+	var m fsm.Message // one for all: it is on the heap
+	for range readAheadCount {
+		c := v.pick()
+		if c == nil {
+			more = false
+			break
+		}
+		if m, more = v.take(); !more {
+			break
+		}
+		v.turns.served(c)
+		v.held.add(m.Sequence)
+		if !c.channel.deliver(c, v, &m) { // closed or out of credit meanwhile: it was not handed out
+			v.held.remove(m.Sequence)
+			heap.Push(&v.returned, m.Sequence)
+			continue
+		}
+		if c.autoAck {
+			removed = append(removed, m.Sequence)
+		}
+	}
+	v.mu.Unlock()
+	if len(removed) > 0 {
+		v.leadership.system.submitSettle(v, fsm.Acknowledge, nil, removed...)
+	}
+	return more
+}
+
+// handOut gives ready messages to the consumers that can take them, before a request looks at what is ready: consumers
+// that wait come first. What a client publishes faster than that is left to dispatch.
+func (v *view) handOut(ctx context.Context) error {
+	for range maxHandOut {
+		v.mu.Lock()
+		if v.closed || v.turns.n == 0 || !v.leadership.broker.node.LeaseValid() {
+			v.mu.Unlock()
+			return nil
+		}
+		if v.deliverSome() {
+			continue
+		}
+		v.mu.Lock()
+		waiting := len(v.ahead) > 0 && v.asked > v.mark && v.pick() != nil
+		v.mu.Unlock()
+		if !waiting {
+			return nil
+		}
+		// The mark is on its way in the log: behind it comes this.
+		if _, err := v.leadership.system.call(ctx, fsm.MemberBoots{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pick returns the next consumer that can take a message, nil when none can. The caller holds mu.
