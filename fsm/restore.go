@@ -102,7 +102,11 @@ type placedEntry struct {
 func (r *restored) link(source FileSource, q *store.Queue) ([]placedEntry, error) {
 	queue := r.files.of(q.Number)
 	queue.next = q.NextFile
-	var placed []placedEntry
+	var live uint64
+	for _, f := range q.Files {
+		live += f.Valid
+	}
+	placed := make([]placedEntry, 0, min(live, q.Count)) // at once: growing would leave several times as much garbage
 	for _, f := range q.Files {
 		queue.next = max(queue.next, f.Number+1)
 		entries, err := r.linkFile(source, q.Number, f)
@@ -114,7 +118,6 @@ func (r *restored) link(source FileSource, q *store.Queue) ([]placedEntry, error
 			return nil, err
 		}
 		queue.files[f.Number] = f
-		placed = slices.Grow(placed, len(entries))
 		for _, e := range entries {
 			placed = append(placed, placedEntry{Entry: e, file: f.Number})
 		}
