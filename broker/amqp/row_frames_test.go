@@ -319,10 +319,7 @@ func TestRow64Interleaved(t *testing.T) {
 	two := c.Channel(2)
 	q := one.Queue(name(t, "q"))
 	frames := func(ch *amqptest.Channel, text string) [][]byte {
-		var list [][]byte
-		for _, f := range [][]byte{toQueue(q).AppendFrame(nil, ch.Number), amqp091.AppendHeader(nil, ch.Number, uint64(len(text)), nil)} {
-			list = append(list, f)
-		}
+		list := [][]byte{toQueue(q).AppendFrame(nil, ch.Number), amqp091.AppendHeader(nil, ch.Number, uint64(len(text)), nil)}
 		for i := range len(text) {
 			list = append(list, amqptest.RawFrame(amqp091.FrameBody, ch.Number, []byte(text[i:i+1])))
 		}

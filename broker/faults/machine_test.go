@@ -194,13 +194,3 @@ func (m *machine) halt() error {
 		return fmt.Errorf("stop: %w", errHung)
 	}
 }
-
-// exit waits for the process to end by itself and returns why it did.
-func (m *machine) exit() error {
-	select {
-	case <-m.process.done:
-		return m.process.err
-	case <-time.After(stepWithin):
-		return errHung
-	}
-}

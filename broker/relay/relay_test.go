@@ -104,7 +104,7 @@ func TestNewConnectionsWaitForALeader(t *testing.T) {
 	for _, leader := range []string{"a", "b"} {
 		n.lead("")
 		c := connect(t, b)
-		_, _ = io.WriteString(c, string(amqp091.ProtocolHeader[:]))
+		_, _ = c.Write(amqp091.ProtocolHeader[:])
 		go func() {
 			f, _ := readFrame(c)
 			said <- string(f)
@@ -129,7 +129,7 @@ func TestALeaderLostBeforeTheFirstByteIsReplaced(t *testing.T) {
 	}))
 	b := n.start(t, "b", polite("b"))
 	c := connect(t, b)
-	_, _ = io.WriteString(c, string(amqp091.ProtocolHeader[:]))
+	_, _ = c.Write(amqp091.ProtocolHeader[:])
 	<-came
 	n.kill("a")
 	n.lead("b")
@@ -151,7 +151,7 @@ func TestALeaderSilentFromTheBeginningIsReplaced(t *testing.T) {
 	b := n.start(t, "b", polite("b"))
 	n.start(t, "c", polite("c"))
 	c := connect(t, b)
-	_, _ = io.WriteString(c, string(amqp091.ProtocolHeader[:]))
+	_, _ = c.Write(amqp091.ProtocolHeader[:])
 	<-came
 	n.lead("c")
 	if said := expectStart(t, c); !strings.HasPrefix(said, "c ") {
@@ -164,7 +164,7 @@ func TestWithoutALeaderTheClientIsToldInTheHandshake(t *testing.T) {
 	n.lead("nobody")
 	b := n.start(t, "b", polite("b"))
 	c := connect(t, b)
-	_, _ = io.WriteString(c, string(amqp091.ProtocolHeader[:]))
+	_, _ = c.Write(amqp091.ProtocolHeader[:])
 	eventually(t, "a try to reach the leader", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -200,7 +200,7 @@ func TestTheOldestWaitingOneMakesRoom(t *testing.T) {
 	n := newTown()
 	b := n.start(t, "b", polite("b"))
 	first := connect(t, b)
-	_, _ = io.WriteString(first, string(amqp091.ProtocolHeader[:]))
+	_, _ = first.Write(amqp091.ProtocolHeader[:])
 	waiting(t, b, 1)
 	b.server.mu.Lock()
 	one := b.server.waiting[0]
@@ -262,7 +262,7 @@ func TestStorm(t *testing.T) {
 			_, _ = c.Write(amqp091.ProtocolHeader[:min(i%12, headerSize)])
 			switch i % 4 {
 			case 1:
-				_, _ = io.WriteString(c, string(amqp091.ProtocolHeader[:]))
+				_, _ = c.Write(amqp091.ProtocolHeader[:])
 				_, _ = readFrame(c)
 			case 2:
 				_ = c.(*net.TCPConn).CloseWrite()

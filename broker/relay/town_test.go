@@ -230,7 +230,7 @@ func connect(t *testing.T, n *node) net.Conn {
 func greet(t *testing.T, n *node) (net.Conn, string) {
 	t.Helper()
 	c := connect(t, n)
-	if _, err := io.WriteString(c, string(amqp091.ProtocolHeader[:])); err != nil {
+	if _, err := c.Write(amqp091.ProtocolHeader[:]); err != nil {
 		t.Fatal(err)
 	}
 	return c, expectStart(t, c)
