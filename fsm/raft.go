@@ -62,7 +62,7 @@ func (f raftFSM) Reset() error {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	old := f.m.files
-	f.m.state, f.m.files, f.m.hashes, f.m.failed = newState(), nil, hashRing{}, nil
+	f.m.state, f.m.files, f.m.hashes, f.m.failed = genesis(), nil, hashRing{}, nil
 	f.m.exchanges.Add(1)
 	if f.m.root != nil {
 		f.m.files, f.m.failed = f.m.root.make()
