@@ -227,6 +227,7 @@ func (n *Node) run() {
 	n.spawn(n.keepMembership)
 	n.spawn(n.keepSnapshots)
 	n.spawn(n.electAtStart)
+	n.spawn(n.introduce)
 	n.spawn(n.hand)
 	go n.await()
 }

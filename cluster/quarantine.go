@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/hashicorp/raft"
@@ -64,13 +63,7 @@ func (n *Node) endQuarantine() {
 	}
 	n.transport.quarantined.Store(false)
 	n.log.Warn("this node has caught up and votes again", "index", commit)
-	// New connections tell the peers of the new boot counter.
-	n.transport.CloseStreams()
-	n.spawn(func() {
-		ctx, cancel := context.WithTimeout(n.ctx, requestLimit)
-		defer cancel()
-		n.Status(ctx)
-	})
+	n.transport.CloseStreams() // new connections tell the peers of the new boot counter, as introduce does
 }
 
 // Quarantined reports whether this node takes no part in elections because something that it had is missing.

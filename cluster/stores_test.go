@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,7 +181,9 @@ func TestRule18AnOldDataDirectoryVotesOnlyWhenCaughtUp(t *testing.T) {
 	for range 2 {
 		n.stop(t)
 		n = start(t, n.config)
-		eventually(t, "a leader", func() bool { return n.Leadership().Server != "" })
+		eventually(t, "the leader to know of this start", func() bool {
+			return leader.identity.get().Peers[n.server] == n.identity.get().Boots
+		})
 	}
 	proposeMany(t, leader, 0, 5)
 	n.stop(t)
@@ -189,6 +194,66 @@ func TestRule18AnOldDataDirectoryVotesOnlyWhenCaughtUp(t *testing.T) {
 	eventually(t, "more starts than anybody has seen, and the vote", func() bool {
 		return back.identity.get().Boots > 3 && !back.transport.quarantined.Load() && !leader.streams.isStale(back.server)
 	})
+}
+
+// gated is a network on which a node reaches nobody while the gate is shut, though everybody reaches it.
+type gated struct {
+	tcp
+	open atomic.Bool
+}
+
+func (g *gated) Dial(ctx context.Context, address string) (net.Conn, error) {
+	if !g.open.Load() {
+		return nil, errors.New("the gate is shut")
+	}
+	return g.tcp.Dial(ctx, address)
+}
+
+// A node that has a leader at once asks nobody for anything, and yet must hear that its data directory is old.
+func TestRule18AnOldDataDirectoryIsToldSoThoughTheLeaderComesFirst(t *testing.T) {
+	nodes := startThree(t, threeConfigs(t))
+	leader := leaderOf(t, nodes)
+	n := without(nodes, leader)[0]
+	for range 2 {
+		n.stop(t)
+		n = start(t, n.config)
+		eventually(t, "the leader to know of this start", func() bool {
+			return leader.identity.get().Peers[n.server] == n.identity.get().Boots
+		})
+	}
+	n.stop(t)
+	if err := n.identity.change(func(v *identityRecord) { v.Boots, v.Peers = 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	gate := &gated{}
+	n.config.Network = gate
+	back := start(t, n.config)
+	eventually(t, "a leader", func() bool { return back.Leadership().Server == leader.server })
+	gate.open.Store(true)
+	eventually(t, "more starts than anybody has seen, and the vote", func() bool {
+		return back.identity.get().Boots > 3 && !back.transport.quarantined.Load() && !leader.streams.isStale(back.server)
+	})
+}
+
+// Two handshakes with one process may be looked at in the wrong order, so that the later tells of fewer starts.
+func TestRule18AHandshakeThatIsLateMakesNobodyStale(t *testing.T) {
+	n := start(t, Config{NodeID: "solo", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: "127.0.0.1:0", BootstrapExpect: 1})
+	process, copied := [16]byte{1}, [16]byte{2}
+	for _, c := range []struct {
+		boot         [16]byte
+		boots, known uint64
+		stale        bool
+	}{
+		{process, 2, 3, true},  // an old data directory
+		{process, 4, 4, false}, // which has caught up
+		{process, 2, 4, false}, // and had dialled before that
+		{copied, 2, 4, true},   // it came back once more
+	} {
+		n.streams.met(Member{NodeID: "other", Server: "other@1", Boots: c.boots}, c.boot, c.known)
+		if got := n.streams.isStale("other@1"); got != c.stale {
+			t.Errorf("a process that tells of %d starts, of which %d are known: stale is %v", c.boots, c.known, got)
+		}
+	}
 }
 
 func TestDamageOfALoneNodeIsRefused(t *testing.T) {

@@ -37,6 +37,8 @@ type streams struct {
 	conns    map[net.Conn]struct{}
 	inbound  map[string]int // open raft connections by the server that dialled
 	boots    map[string][16]byte
+	told     map[string]uint64 // the boot counter of this node that a server was last told of
+	starts   map[string]uint64 // the highest boot counter of a server's present process, whose boot id is in boots
 	handlers map[StreamKind]func(Member, net.Conn)
 	stale    map[string]bool // servers that came with a boot counter lower than one known (rule 18)
 	closed   bool
@@ -47,8 +49,8 @@ type streams struct {
 
 func newStreams(n *Node, l net.Listener) *streams {
 	return &streams{n: n, listener: l, unknown: make(chan struct{}, maxUnknown), accepted: make(chan net.Conn),
-		conns: map[net.Conn]struct{}{}, inbound: map[string]int{}, boots: map[string][16]byte{}, stale: map[string]bool{},
-		handlers: map[StreamKind]func(Member, net.Conn){}}
+		conns: map[net.Conn]struct{}{}, inbound: map[string]int{}, boots: map[string][16]byte{}, told: map[string]uint64{},
+		starts: map[string]uint64{}, stale: map[string]bool{}, handlers: map[StreamKind]func(Member, net.Conn){}}
 }
 
 // serve accepts until the listener is closed.
@@ -207,16 +209,27 @@ func (s *streams) met(m Member, boot [16]byte, known uint64) {
 	s.n.book.learn(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.boots) < maxBook {
-		s.boots[m.Server] = boot
+	boots := m.Boots
+	if s.boots[m.Server] == boot { // of two handshakes with one process the later one may be looked at first
+		boots = max(boots, s.starts[m.Server])
 	}
-	if stale := m.Boots < known; stale != s.stale[m.Server] {
+	if len(s.boots) < maxBook {
+		s.boots[m.Server], s.starts[m.Server] = boot, boots
+	}
+	if stale := boots < known; stale != s.stale[m.Server] {
 		s.stale[m.Server] = stale
 		if stale {
 			s.n.log.Error("a node came back with an older data directory; its votes are refused until it has caught up",
-				"node", m.NodeID, "boots", m.Boots, "known", known)
+				"node", m.NodeID, "boots", boots, "known", known)
 		}
 	}
+}
+
+// hasTold reports whether a server was told of a boot counter of this node.
+func (s *streams) hasTold(server string, boots uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[server] == boots
 }
 
 func (s *streams) isStale(server string) bool {
@@ -256,7 +269,8 @@ func (s *streams) open(ctx context.Context, server string, kind StreamKind) (net
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	w, err := s.shake(c, server, kind)
+	self := s.n.Self()
+	w, err := s.shake(c, server, kind, self)
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
 	}
@@ -271,15 +285,18 @@ func (s *streams) open(ctx context.Context, server string, kind StreamKind) (net
 		return nil, err
 	}
 	s.met(w.From.member(), w.Boot, known)
+	s.mu.Lock()
+	s.told[server] = self.Boots // the book, which has the server's address, bounds it
+	s.mu.Unlock()
 	if w.Known > s.n.identity.get().Boots {
 		s.n.outdated(w.Known, w.From.NodeID)
 	}
 	return c, nil
 }
 
-func (s *streams) shake(c net.Conn, server string, kind StreamKind) (w welcome, err error) {
+func (s *streams) shake(c net.Conn, server string, kind StreamKind, self Member) (w welcome, err error) {
 	_ = c.SetDeadline(time.Now().Add(prefaceLimit))
-	if err := writePreface(c, byte(kind), &hello{From: toWire(s.n.Self()), To: server, Boot: s.n.boot}); err != nil {
+	if err := writePreface(c, byte(kind), &hello{From: toWire(self), To: server, Boot: s.n.boot}); err != nil {
 		return w, err
 	}
 	status, err := readPreface(c, &w)
