@@ -24,7 +24,7 @@ func TestRule04NodesComeBackUnderNewAddresses(t *testing.T) {
 	for _, n := range nodes {
 		n.stop(t)
 	}
-	gossip := freePorts(t, 3)
+	gossip := freeAddresses(t, 3)
 	nodes = nil
 	for i := range 3 {
 		c := configs[2-i]
@@ -62,7 +62,7 @@ func TestRule23OnlyTheCompleteSetBootstraps(t *testing.T) {
 }
 
 func TestTwoClustersNeverMerge(t *testing.T) {
-	gossip := freePorts(t, 2)
+	gossip := freeAddresses(t, 2)
 	a := start(t, Config{NodeID: "a", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: gossip[0], BootstrapExpect: 1})
 	c := Config{NodeID: "b", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: gossip[1], BootstrapExpect: 1}
 	b := start(t, c)

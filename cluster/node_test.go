@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"sync"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+
+	"github.com/warrenmq/warren/cluster/loopback"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -145,21 +146,17 @@ func (n *testNode) propose(t *testing.T, entry string) error {
 	}
 }
 
-func freePorts(t *testing.T, n int) []string {
-	var out []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		out = append(out, l.Addr().String())
+func freeAddresses(t *testing.T, n int) []string {
+	t.Helper()
+	out, err := loopback.Addresses(n)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
 
 func threeConfigs(t *testing.T) []Config {
-	gossip := freePorts(t, 3)
+	gossip := freeAddresses(t, 3)
 	var out []Config
 	for i := range 3 {
 		out = append(out, Config{NodeID: fmt.Sprintf("n%d", i+1), DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: gossip[i],

@@ -13,6 +13,7 @@ import (
 	"github.com/warrenmq/warren/broker/amqp/amqptest"
 	"github.com/warrenmq/warren/broker/server"
 	"github.com/warrenmq/warren/cluster"
+	"github.com/warrenmq/warren/cluster/loopback"
 	"github.com/warrenmq/warren/protocol/amqp091"
 )
 
@@ -24,15 +25,9 @@ type member struct {
 
 func startThree(t *testing.T) []*member {
 	t.Helper()
-	var gossip []string
-	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		gossip = append(gossip, l.Addr().String())
-		_ = l.Close()
+	gossip, err := loopback.Addresses(3)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var nodes []*member
 	for i := range gossip {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/warrenmq/warren/cluster/loopback"
 )
 
 // stopWithin bounds how long a node may take to stop gracefully before it is killed.
@@ -35,11 +36,11 @@ type Nodes struct {
 
 // New plans a cluster of some size in a folder, on free ports.
 func New(executable, dir string, size int) (*Nodes, error) {
-	ports, err := freePorts(5 * size)
+	addresses, err := loopback.Addresses(5 * size)
 	if err != nil {
 		return nil, err
 	}
-	address := func(i, kind int) string { return fmt.Sprintf("127.0.0.1:%d", ports[5*i+kind]) }
+	address := func(i, kind int) string { return addresses[5*i+kind] }
 	var join []string
 	for i := range size {
 		join = append(join, address(i, 4))
@@ -57,26 +58,6 @@ func New(executable, dir string, size int) (*Nodes, error) {
 			"--gossip-addr", address(i, 4)}})
 	}
 	return n, nil
-}
-
-// freePorts finds ports that nobody listens on now, TCP and UDP.
-func freePorts(count int) ([]int, error) {
-	var ports []int
-	for len(ports) < count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // all are held until the end, so that each is another
-		port := l.Addr().(*net.TCPAddr).Port
-		p, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		defer p.Close()
-		ports = append(ports, port)
-	}
-	return ports, nil
 }
 
 // Servers returns the native addresses.

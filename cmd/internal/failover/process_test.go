@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warrenmq/warren/cluster/loopback"
 	"github.com/warrenmq/warren/protocol/native"
 )
 
@@ -44,29 +43,12 @@ type node struct {
 type addresses struct{ native, amqp, http, raft, gossip string }
 
 func freshAddresses(t *testing.T) addresses {
-	return addresses{freePort(t), freePort(t), freePort(t), freePort(t), freePort(t)}
-}
-
-// freePort finds a port that is free for TCP and UDP, below those that the kernel gives to outgoing connections, so
-// that nobody takes it before the node does.
-func freePort(t *testing.T) string {
 	t.Helper()
-	for range 1000 {
-		address := "127.0.0.1:" + strconv.Itoa(10_000+rand.IntN(22_000))
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		p, err := net.ListenPacket("udp", address)
-		l.Close()
-		if err != nil {
-			continue
-		}
-		p.Close()
-		return address
+	a, err := loopback.Addresses(5)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port found")
-	return ""
+	return addresses{a[0], a[1], a[2], a[3], a[4]}
 }
 
 // Start starts the process. It is not waited for: see Ready.

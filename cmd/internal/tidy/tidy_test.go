@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 		"go.etcd.io/bbolt/errors"},
 	"cluster/watchdog":    {"github.com/hashicorp/raft"},
 	"cluster/clustertest": {"cluster"},
+	"cluster/loopback":    {},
 	"cluster": {"cluster/...", "fsm/store/vfs", "github.com/hashicorp/raft", "github.com/hashicorp/memberlist", "github.com/hashicorp/go-hclog",
 		"github.com/vmihailenco/msgpack/v5"},
 
@@ -61,7 +62,7 @@ var arrows = map[string][]string{
 	"cmd/internal/ledger":   {},
 	"cmd/internal/bench": {"client", "cmd/internal/ledger", "github.com/HdrHistogram/hdrhistogram-go",
 		"github.com/rabbitmq/amqp091-go"},
-	"cmd/internal/demo": {"client", "protocol/native", "cmd/internal/bench"},
+	"cmd/internal/demo": {"client", "cluster/loopback", "protocol/native", "cmd/internal/bench"},
 	"cmd/internal/settings": {"broker/server", "cluster", "github.com/alecthomas/kong", "github.com/BurntSushi/toml", "go.yaml.in/yaml/v3",
 		"golang.org/x/sys/unix"},
 	"cmd/internal/tools": {"broker/server", "client", "protocol/native", "cmd/internal/...", "github.com/alecthomas/kong"},
