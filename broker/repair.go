@@ -21,7 +21,7 @@ const (
 
 const (
 	hashTimeout     = 5 * time.Second
-	damageRetry     = 5 * time.Second
+	damageRetry     = 5 * time.Second // a damage is looked at again, by the repair and by who reads the queue
 	repairTimeout   = 30 * time.Minute
 	transferTimeout = 5 * time.Second
 )

@@ -34,9 +34,10 @@ type view struct {
 	returned sequenceHeap  // before ahead: live again
 	held     runSet        // handed out, and not settled in the truth yet
 
-	mark   uint64 // sequences up to it may be handed out in this term (rule 11)
-	asked  uint64 // the mark that is on its way
-	damage error  // why the queue cannot be read
+	mark   uint64    // sequences up to it may be handed out in this term (rule 11)
+	asked  uint64    // the mark that is on its way
+	damage error     // why the queue cannot be read
+	again  time.Time // when that is tried again
 }
 
 func newView(l *leadership, q fsm.QueueInfo) *view {
@@ -59,6 +60,9 @@ func (v *view) dispatch() {
 		if v.leadership.broker.node.LeaseValid() {
 			if !v.deliverAll() {
 				return
+			}
+			if again := v.readAgain(); again > 0 {
+				retry.Reset(again)
 			}
 		} else {
 			retry.Reset(leaseRetry)
@@ -175,9 +179,10 @@ func (v *view) pickActive() *consumer {
 // take removes the first ready message from the view; ok is false when there is none that may be handed out now.
 // The caller holds mu.
 func (v *view) take() (m fsm.Message, ok bool) {
-	if v.frozen > 0 || v.damage != nil {
+	if v.frozen > 0 || v.damage != nil && time.Now().Before(v.again) {
 		return m, false
 	}
+	v.damage = nil
 	machine, number := v.leadership.broker.machine, v.queue.Number
 	for len(v.returned) > 0 && (len(v.ahead) == 0 || v.returned[0] < v.ahead[0].Sequence) {
 		sequence := heap.Pop(&v.returned).(uint64)
@@ -213,8 +218,18 @@ func (v *view) take() (m fsm.Message, ok bool) {
 }
 
 func (v *view) damaged(err error) {
-	v.damage = err
-	v.leadership.broker.log.Error("a queue cannot be read; it is not served until it is repaired", "queue", v.queue.Name, "vhost", v.queue.Vhost, "error", err)
+	v.damage, v.again = err, time.Now().Add(damageRetry)
+	v.leadership.broker.log.Error("a queue cannot be read; it is not served until it can be, or is repaired from another node", "queue", v.queue.Name, "vhost", v.queue.Vhost, "error", err)
+}
+
+// readAgain returns for how long a queue that could not be read is left alone yet; 0 when it can be read.
+func (v *view) readAgain() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.damage == nil {
+		return 0
+	}
+	return max(time.Until(v.again), time.Millisecond)
 }
 
 // reserve asks for a higher mark when the sequence comes near it. The caller holds mu.

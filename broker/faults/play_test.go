@@ -148,9 +148,12 @@ func (p *play) compare() error {
 	return nil
 }
 
+// readAgain is how long after a read that failed a queue is read again.
+const readAgain = 6 * time.Second
+
 // work plays steps until the process ends. An error is a violation.
 func (p *play) work(u *user) error {
-	m := p.machine
+	m, again := p.machine, false
 	for p.next < len(p.steps) {
 		s := p.steps[p.next]
 		if s.do == nil {
@@ -166,6 +169,11 @@ func (p *play) work(u *user) error {
 		err := s.do(ctx, u)
 		late := ctx.Err() == context.DeadlineExceeded
 		cancel()
+		if err != nil && !late && !again && strings.Contains(err.Error(), "is damaged") { // named, and tried again
+			again = true
+			<-time.After(readAgain)
+			continue
+		}
 		if errors.Is(err, errWrong) {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
