@@ -229,7 +229,7 @@ func (v *view) readAgain() time.Duration {
 	if v.damage == nil {
 		return 0
 	}
-	return max(time.Until(v.again), time.Millisecond)
+	return max(time.Until(v.again), damageRetry/10)
 }
 
 // reserve asks for a higher mark when the sequence comes near it. The caller holds mu.

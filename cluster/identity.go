@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -61,6 +62,9 @@ func openIdentity(files vfs.FS, dir, nodeID string) (id *identity, isNew bool, e
 	data, err := readFile(files, path.Join(dir, identityFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if err := refuseWithout(files, dir); err != nil {
+			return nil, false, err
+		}
 		isNew = true
 		if nodeID == "" {
 			nodeID = "node-" + randomHex(4)
@@ -77,6 +81,22 @@ func openIdentity(files vfs.FS, dir, nodeID string) (id *identity, isNew bool, e
 		}
 	}
 	return id, isNew, id.change(func(v *identityRecord) { v.Boots++ })
+}
+
+// refuseWithout refuses a directory that holds a node's state but no identity. The identity is written before anything
+// else, so it was lost; if a new one was made, the next start would take the log for another node's.
+func refuseWithout(files vfs.FS, dir string) error {
+	names, err := files.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read the data directory: %w", err)
+	}
+	for _, name := range names {
+		if slices.Contains([]string{"log", "log.db", "stable", "snapshots"}, name) {
+			return fmt.Errorf("%s is missing beside %s: restore that file, or move the whole directory aside to join as new",
+				path.Join(dir, identityFile), path.Join(dir, name))
+		}
+	}
+	return nil
 }
 
 func decodeIdentity(data []byte) (v identityRecord, err error) {

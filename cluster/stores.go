@@ -111,7 +111,7 @@ func (n *Node) openLog(s *stores, found restored) (raft.LogStore, error) {
 		}
 	}
 	if found.why != nil {
-		err = fmt.Errorf("%w; %w", err, found.why)
+		err = fmt.Errorf("%w; and so: %w", found.why, err)
 	}
 	if err := n.moveAside(name, s, err); err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ var (
 
 // Bounds, in virtual time.
 const (
-	startWithin = 60 * time.Second // a start that takes longer hangs
-	stepWithin  = 60 * time.Second // so does a step of the history, and the end of a node that is stopped
+	startWithin = 6 * time.Minute // a start that takes longer hangs
+	stepWithin  = 6 * time.Minute // so does a step of the history, and the end of a node that is stopped
 )
 
 // errHung is what something that does not come back ends with.
@@ -37,11 +37,13 @@ var errHung = errors.New("it hangs")
 
 // machine is one machine: a disk, and at most one process on it.
 type machine struct {
-	disk    *vfstest.Disk
-	stable  *stablestore.Store
-	net     *simulation.Net
-	process *process
-	ended   sync.WaitGroup // everything that still runs of earlier processes
+	disk   *vfstest.Disk
+	stable *stablestore.Store
+	net    *simulation.Net
+	// snapshotBytes is how much log triggers a snapshot and is kept behind the one before the newest.
+	snapshotBytes int64
+	process       *process
+	ended         sync.WaitGroup // everything that still runs of earlier processes
 }
 
 // process is one run of a node.
@@ -57,7 +59,7 @@ type process struct {
 }
 
 func newMachine() *machine {
-	return &machine{disk: vfstest.NewDisk(plain), stable: stablestore.NewMem(), net: simulation.NewNet(1)}
+	return &machine{disk: vfstest.NewDisk(plain), stable: stablestore.NewMem(), net: simulation.NewNet(1), snapshotBytes: 1 << 40}
 }
 
 var snapshotID = regexp.MustCompile(`/snapshots/\d+-\d+-\d+-\d+`)
@@ -114,7 +116,7 @@ func (m *machine) start() error {
 	p := &process{network: m.net.Attach("n1"), done: make(chan struct{})}
 	config := server.Config{
 		Cluster: cluster.Config{NodeID: "n1", DataDir: "data", RaftAddr: "n1:5680", GossipAddr: "n1:5690", BootstrapExpect: 1,
-			SegmentBytes: 8 << 10, SnapshotBytes: 1 << 40, Files: files, Network: p.network, Stable: &stable{m.stable, &p.gone},
+			SegmentBytes: 8 << 10, SnapshotBytes: m.snapshotBytes, Files: files, Network: p.network, Stable: &stable{m.stable, &p.gone},
 			Discovery: func(self cluster.Member) (cluster.Discovery, error) {
 				return &single{self, make(chan struct{}, 1)}, nil
 			}},

@@ -59,7 +59,11 @@ func (p *play) run(lose bool) (err error) {
 			p.ends = append(p.ends, err)
 			continue
 		}
-		if err := p.compare(); err != nil {
+		if err := p.compare(); errors.Is(err, errHung) {
+			u.leave()
+			p.ends = append(p.ends, p.ended(err))
+			continue
+		} else if err != nil {
 			return err
 		}
 		if lose && len(p.ends) == 1 {
@@ -132,9 +136,12 @@ var errPower = errors.New("no power")
 
 // compare checks the node's state and resolves the doubt.
 func (p *play) compare() error {
-	got, err := actual(p.machine.process.server)
+	got, err := p.look()
 	if errors.Is(err, syscall.EIO) { // the fault was met by this read
-		got, err = actual(p.machine.process.server)
+		got, err = p.look()
+	}
+	if errors.Is(err, errHung) {
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("after %d steps: %w", p.next, err)
@@ -146,6 +153,25 @@ func (p *play) compare() error {
 		return fmt.Errorf("after %d steps the state is\n  %v, must be\n  %v", p.next, got, p.states[p.next])
 	}
 	return nil
+}
+
+// look reads the node's state. When the read hangs, the process ends of that.
+func (p *play) look() (model, error) {
+	type result struct {
+		model
+		error
+	}
+	process, done := p.machine.process, make(chan result, 1)
+	go func() {
+		m, err := actual(process.server)
+		done <- result{m, err}
+	}()
+	select {
+	case r := <-done:
+		return r.model, r.error
+	case <-process.alive.Done():
+		return model{}, errHung
+	}
 }
 
 // readAgain is how long after a read that failed a queue is read again.

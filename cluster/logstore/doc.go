@@ -23,6 +23,9 @@
 // marker that follows when the log goes idle. An append therefore costs no extra sync, and a segment that is cut
 // short or missing shows, except for what the last MarkDelay under load acknowledged in the newest segment.
 //
+// At start everything behind the mark, and the mark, is written anew and synced: after a sync that failed, reads may
+// show bytes that the disk does not have, and later syncs would not write them.
+//
 // Only a bad group behind both, with no readable group after it, is cut as the tail of an unfinished write.
 // Anything else is a *DamageError.
 package logstore

@@ -278,7 +278,16 @@ func (s *Store) keepMark() {
 			return
 		case <-timer.C:
 		}
-		if s.syncMark() != nil {
+		if !s.markMu.TryLock() { // one is being written, perhaps an older one; a disk that hangs keeps nobody here
+			select {
+			case s.dirty <- struct{}{}:
+			default:
+			}
+			continue
+		}
+		err := s.syncMarkLocked()
+		s.markMu.Unlock()
+		if err != nil {
 			return
 		}
 	}
@@ -288,6 +297,11 @@ func (s *Store) keepMark() {
 func (s *Store) syncMark() error {
 	s.markMu.Lock()
 	defer s.markMu.Unlock()
+	return s.syncMarkLocked()
+}
+
+// syncMarkLocked is syncMark for a caller that holds markMu.
+func (s *Store) syncMarkLocked() error {
 	s.mu.RLock()
 	err := s.err
 	m := s.mark

@@ -46,7 +46,7 @@ func Walk(fs vfs.FS, dir string) (files []string, err error) {
 // larger ones as many bytes evenly; each file is also cut short and overwritten with a block of zeros at some places,
 // and missing.
 func Rots(fs vfs.FS, dir string, whole int64) (all []Rot, err error) {
-	const cuts = 16
+	cuts := min(16, 2*whole)
 	files, err := Walk(fs, dir)
 	if err != nil {
 		return nil, err
