@@ -213,7 +213,9 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (placed []placedEnt
 // close finishes a file that is complete.
 func (q *queueFiles) close(w *store.Writer) error {
 	f, err := w.Finish()
-	q.files[f.Number] = f
+	if err == nil {
+		q.files[f.Number] = f
+	}
 	return err
 }
 

@@ -23,6 +23,9 @@ const (
 	// writeTogether is how many queues' files are open, and synced at the same time, while a snapshot writes.
 	writeTogether = 64
 	syncTogether  = 16
+	// smallSync is the most that is synced beside others: a few large syncs at once would take all processors from
+	// whoever applies, for the runtime is slow to see that a thread waits for the disk.
+	smallSync = 256 << 10
 	// smallFiles is how many files below smallFile bytes a queue may have before they are put together: every
 	// start of a process begins new ones.
 	smallFiles = 32
@@ -83,10 +86,10 @@ func (f *messageFiles) of(number uint64) *queueFiles {
 
 // job is one queue on its way into a snapshot.
 type job struct {
-	view    *queueView
-	queue   *queueFiles
-	writers []*store.Writer
-	places  []place // of the messages that were in no file, in their order
+	view   *queueView
+	queue  *queueFiles
+	writer *store.Writer // of the file that is not finished; nil without one
+	places []place       // of the messages that were in no file, in their order
 }
 
 // write puts the live messages of the views that are in no file yet into their queues' files, collects what has
@@ -153,8 +156,8 @@ func (f *messageFiles) append(jobs []*job) (err error) {
 	for _, j := range jobs {
 		if err := f.appendQueue(j); err != nil {
 			for _, j := range jobs {
-				for _, w := range j.writers {
-					w.Abandon()
+				if j.writer != nil {
+					j.writer.Abandon()
 				}
 			}
 			return err
@@ -164,7 +167,7 @@ func (f *messageFiles) append(jobs []*job) (err error) {
 }
 
 func (f *messageFiles) appendQueue(j *job) error {
-	var w *store.Writer
+	rolled := false
 	for _, c := range j.view.chunks {
 		if c.unwritten == 0 {
 			continue
@@ -174,18 +177,24 @@ func (f *messageFiles) appendQueue(j *job) error {
 			if !c.has(i) || s.file != 0 {
 				continue
 			}
-			if w == nil || w.Length() >= f.rollBytes {
-				var err error
-				if w, err = f.writer(j, w == nil); err != nil {
+			if w := j.writer; w != nil && w.Length() >= f.rollBytes {
+				j.writer, rolled = nil, true
+				if err := j.queue.close(w); err != nil {
 					return err
 				}
-				j.writers = append(j.writers, w.Gentle())
 			}
-			e, err := w.Append(s.content.record(c.first() + uint64(i)))
+			if j.writer == nil {
+				w, err := f.writer(j, !rolled)
+				if err != nil {
+					return err
+				}
+				j.writer = w.Gentle()
+			}
+			e, err := j.writer.Append(s.content.record(c.first() + uint64(i)))
 			if err != nil {
 				return err
 			}
-			j.places = append(j.places, place{sequence: e.Sequence, offset: e.Offset, length: e.Length, file: w.Number()})
+			j.places = append(j.places, place{sequence: e.Sequence, offset: e.Offset, length: e.Length, file: j.writer.Number()})
 		}
 	}
 	return nil
@@ -211,36 +220,31 @@ func (f *messageFiles) create(number uint64, q *queueFiles) (*store.Writer, erro
 	}
 }
 
-// finish syncs the writers of all jobs, several at a time, and enters the files.
+// finish syncs the writers of all jobs, small ones several at a time, and enters the files.
 func finish(jobs []*job) error {
-	type done struct {
-		queue *queueFiles
-		file  store.File
-		err   error
-	}
-	var results []*done
-	var wait sync.WaitGroup
+	errs := make([]error, len(jobs))
+	files := make([]store.File, len(jobs))
 	turn := make(chan struct{}, syncTogether)
-	for _, j := range jobs {
-		for _, w := range j.writers {
-			d := &done{queue: j.queue}
-			results = append(results, d)
-			turn <- struct{}{}
-			wait.Go(func() {
-				d.file, d.err = w.Finish()
-				<-turn
-			})
-		}
-	}
-	wait.Wait()
-	var errs []error
-	for _, d := range results {
-		if d.err != nil {
-			errs = append(errs, d.err)
+	var wait sync.WaitGroup
+	for i, j := range jobs {
+		if j.writer == nil {
 			continue
 		}
-		d.queue.files[d.file.Number] = d.file
-		d.queue.open = d.file.Number
+		if j.writer.Unsynced() > smallSync {
+			files[i], errs[i] = j.writer.Finish()
+			continue
+		}
+		turn <- struct{}{}
+		wait.Go(func() {
+			files[i], errs[i] = j.writer.Finish()
+			<-turn
+		})
+	}
+	wait.Wait()
+	for i, j := range jobs {
+		if j.writer != nil && errs[i] == nil {
+			j.queue.files[files[i].Number], j.queue.open = files[i], files[i].Number
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -67,7 +67,7 @@ type Writer struct {
 	written int64 // bytes handed to out
 	synced  int64 // of those, at least
 	gentle  bool
-	entries []byte
+	block   []byte // the index block of the records since the last one, with room for its head; empty without any
 	err     error
 }
 
@@ -112,8 +112,11 @@ func (w *Writer) note(e Entry, length int) (Entry, error) {
 	e.Offset, e.Length = w.file.Length, uint32(length)
 	w.file.Length += int64(length)
 	w.file.Records++
-	w.entries = appendEntry(w.entries, e)
-	if len(w.entries) >= blockEntries*entryBytes {
+	if len(w.block) == 0 {
+		w.block = append(w.block, make([]byte, frameHead+blockHead)...)
+	}
+	w.block = appendEntry(w.block, e)
+	if len(w.block) >= frameHead+blockHead+blockEntries*entryBytes {
 		w.closeBlock()
 	}
 	if len(w.buf) >= writeBuffer {
@@ -124,40 +127,48 @@ func (w *Writer) note(e Entry, length int) (Entry, error) {
 
 // closeBlock writes the index of the records since the last block.
 func (w *Writer) closeBlock() {
-	if len(w.entries) == 0 {
+	if len(w.block) == 0 {
 		return
 	}
-	start := len(w.buf)
-	w.buf = append(w.buf, make([]byte, frameHead+blockHead)...)
-	p := w.buf[start+frameHead:]
+	w.flush()
+	p := w.block[frameHead:]
 	p[0] = kindIndex
-	little.PutUint32(p[4:], uint32(len(w.entries)/entryBytes))
+	little.PutUint32(p[4:], uint32((len(p)-blockHead)/entryBytes))
 	little.PutUint64(p[8:], uint64(w.file.Index))
-	w.buf = append(w.buf, w.entries...)
-	w.buf = sealFrame(w.buf, start)
 	w.file.Index = w.file.Length
-	w.file.Length += int64(len(w.buf) - start)
-	w.entries = w.entries[:0]
+	w.file.Length += int64(len(w.block))
+	w.write(sealFrame(w.block, 0))
+	w.block = w.block[:0]
 }
 
 func (w *Writer) flush() {
-	if w.err != nil || len(w.buf) == 0 {
-		return
+	w.write(w.buf)
+	if w.buf = w.buf[:0]; cap(w.buf) > 4*writeBuffer {
+		w.buf = nil
 	}
-	if _, err := w.out.WriteAt(w.buf, w.written); err != nil {
+}
+
+// write hands bytes to the file, at most writeBuffer at a time: who waits for a processor waits that long at most.
+func (w *Writer) write(b []byte) {
+	for len(b) > 0 && w.err == nil {
+		n := min(len(b), writeBuffer)
+		w.writePiece(b[:n])
+		b = b[n:]
+	}
+}
+
+func (w *Writer) writePiece(b []byte) {
+	if _, err := w.out.WriteAt(b, w.written); err != nil {
 		w.err = fmt.Errorf("write message file %s: %w", w.out.Name(), err)
 		return
 	}
-	w.written += int64(len(w.buf))
+	w.written += int64(len(b))
 	if w.written-w.synced >= syncStep {
 		began := time.Now()
 		w.sync()
 		if took := time.Since(began); w.gentle && took > time.Millisecond {
 			time.Sleep(min(took, mostYield))
 		}
-	}
-	if w.buf = w.buf[:0]; cap(w.buf) > 4*writeBuffer {
-		w.buf = nil
 	}
 }
 
@@ -176,6 +187,9 @@ func (w *Writer) sync() {
 	}
 	w.synced = w.written
 }
+
+// Unsynced is how many bytes Finish has to write and sync, the index block not counted.
+func (w *Writer) Unsynced() int64 { return w.file.Length - w.synced }
 
 // Length is how long the file is so far, without the index block that Finish adds.
 func (w *Writer) Length() int64 { return w.file.Length }
