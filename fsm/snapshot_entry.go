@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 
 	"github.com/warrenmq/warren/fsm/store"
@@ -16,6 +17,9 @@ type span struct {
 	extent   store.Extent
 }
 
+// chunksTogether is how many chunks are described before others have a turn.
+const chunksTogether = 64
+
 // entryOf describes a view; places are those of the messages that it knows in no file, in order, and known are spans of
 // earlier views, which may be nil. The files have Live, Valid and, as far as live records show it, Length. The spans of
 // this view are returned.
@@ -23,7 +27,10 @@ func entryOf(v *queueView, places []place, known map[*chunk]span) (store.Queue, 
 	d := description{entry: store.Queue{Number: v.number, Last: v.last, Count: v.count, Bytes: v.bytes, Sum: v.sum},
 		files: make(map[uint32]*store.File), sorted: true, places: places}
 	spans := make(map[*chunk]span, len(known))
-	for _, c := range v.chunks {
+	for i, c := range v.chunks {
+		if i%chunksTogether == chunksTogether-1 {
+			runtime.Gosched()
+		}
 		s, ok := known[c]
 		if ok {
 			d.add(s)
