@@ -38,6 +38,7 @@ type Config struct {
 	SegmentBytes  int64  // default 64 MiB
 	SnapshotBytes int64  // log bytes that trigger a snapshot, default 64 MiB
 	SnapshotAge   time.Duration
+	SnapshotRate  int64         // bytes a second of the state sent to followers that need all of it, together; 0 is no bound, else at least MinSnapshotRate
 	DiskTimeout   time.Duration // the watchdog's limit, default 2 s
 
 	// FSM may have a method Reset() error: it is called when no snapshot could be restored at start, so that the machine
@@ -175,6 +176,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if t := c.Timing; t.Lease > t.Heartbeat || t.Election < t.Heartbeat || t.Lease < 5*time.Millisecond {
 		wrong("timing %v/%v/%v: the lease must be at least 5ms and not exceed the heartbeat, nor the heartbeat the election", t.Heartbeat, t.Election, t.Lease)
+	}
+	if c.SnapshotRate < 0 || c.SnapshotRate > 0 && c.SnapshotRate < MinSnapshotRate {
+		wrong("snapshot rate %d: use 0 for no bound, or at least %d bytes a second", c.SnapshotRate, MinSnapshotRate)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -94,6 +94,9 @@ type simulation struct {
 
 func newSimulation(t *testing.T) *simulation { return newSimulationOf(t, 0) }
 
+// simulatedRate is the simulation's bound of the rate at which snapshots are sent.
+const simulatedRate = 1 << 20
+
 // newSimulationOf starts three nodes that take a snapshot after so many bytes of log.
 func newSimulationOf(t *testing.T, snapshot int64) *simulation {
 	s := &simulation{t: t, snapshot: snapshot, net: clustertest.NewNetwork(), dir: clustertest.NewDirectory()}
@@ -110,7 +113,7 @@ func (s *simulation) start(m *machine) {
 	m.stable = m.stable.Reopen()
 	var err error
 	m.node, err = cluster.Open(cluster.Config{NodeID: m.name, DataDir: "/data", RaftAddr: m.name + ":0", BootstrapExpect: 3, Files: m.disk, Stable: m.stable,
-		Network: s.net.Machine(m.name), Discovery: s.dir.Join, FSM: m.fsm, Report: m.fsm.report, SegmentBytes: 64 << 10, SnapshotBytes: s.snapshot})
+		Network: s.net.Machine(m.name), Discovery: s.dir.Join, FSM: m.fsm, Report: m.fsm.report, SegmentBytes: 64 << 10, SnapshotBytes: s.snapshot, SnapshotRate: simulatedRate})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ func (n *Node) keepSnapshots() {
 		case <-n.ctx.Done():
 			return
 		}
+		n.endFollowUps()
 		bytes := n.machine.bytes.Load()
 		if !n.snapshotDue(bytes) || time.Now().Before(again) {
 			continue
@@ -48,6 +49,14 @@ func (n *Node) keepSnapshots() {
 			n.machine.bytes.Add(bytes)
 		}
 	}
+}
+
+// endFollowUps lets go of the log that is kept for followers that no longer need it.
+func (n *Node) endFollowUps() {
+	n.snap.mu.Lock()
+	newest := n.snap.index
+	n.snap.mu.Unlock()
+	n.transport.followUps.end(n.Leadership().Term, newest)
 }
 
 // snapshotDue reports whether it is time for a snapshot, so many bytes of log after the last one. Acknowledging a

@@ -198,7 +198,8 @@ func (s *stores) close() error {
 
 // keptLog keeps more of the log than raft would: back to the oldest kept snapshot, for if the newest is unreadable
 // raft starts from the older one and needs what follows it (rule 16), and a number of bytes, so that what is written
-// while a follower installs a snapshot is still there afterwards. raft itself counts entries, which vary in size a
+// while a follower installs a snapshot is still there afterwards. The entry at a snapshot's index stays too: raft wants its
+// term when it sends what follows to a follower that has installed an older snapshot than the newest. raft itself counts entries, which vary in size a
 // millionfold.
 type keptLog struct {
 	raft.LogStore
@@ -225,7 +226,7 @@ func (k *keptLog) DeleteRange(lo, hi uint64) error {
 			return err
 		}
 		for _, s := range list {
-			hi = min(hi, s.Index)
+			hi = min(hi, s.Index-1)
 		}
 		if hi = k.trail(lo, hi); hi < lo {
 			return nil

@@ -31,6 +31,8 @@ type transport struct {
 	heard       atomic.Uint64 // highest commit index a leader has told since the start
 	heardTerm   atomic.Uint64 // highest term of an append or install since the start; 0 is none
 	installing  atomic.Int32
+	rate        rate // of snapshots sent
+	followUps   followUps
 
 	mu       sync.Mutex // guards contacts
 	contacts map[raft.ServerID]contact
@@ -43,7 +45,8 @@ type contact struct {
 }
 
 func newTransport(nt *raft.NetworkTransport, s *streams) *transport {
-	return &transport{NetworkTransport: nt, streams: s, rpcs: make(chan raft.RPC), now: make(chan raft.RPC), contacts: map[raft.ServerID]contact{}}
+	return &transport{NetworkTransport: nt, streams: s, rpcs: make(chan raft.RPC), now: make(chan raft.RPC), contacts: map[raft.ServerID]contact{},
+		rate: rate{bytes: s.n.config.SnapshotRate}}
 }
 
 var (
@@ -153,6 +156,7 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args 
 	if err := t.NetworkTransport.AppendEntries(id, to, args, resp); err != nil {
 		return err
 	}
+	t.followUps.heard(id, resp.LastLog)
 	if resp.Term <= args.Term {
 		t.mu.Lock()
 		if c := t.contacts[id]; args.Term > c.term || args.Term == c.term && sent.After(c.sent) {
@@ -163,10 +167,17 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args 
 	return nil
 }
 
+// InstallSnapshot sends a snapshot at the rate that is set. raft calls it on a goroutine of the follower's own: heartbeats
+// and the other followers go on meanwhile.
 func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	t.installing.Add(1)
 	defer t.installing.Add(-1)
-	return t.NetworkTransport.InstallSnapshot(id, to, args, resp, data)
+	began := time.Now()
+	err := t.NetworkTransport.InstallSnapshot(id, to, args, resp, t.rate.reader(t.streams.n.ctx, data))
+	if s, ok := data.(*servedSnapshot); ok && err == nil && resp.Success {
+		t.followUps.begin(id, args.Term, time.Since(began), s.store.Lease(s.id))
+	}
+	return err
 }
 
 // contacted reports whether a server answered a call of this term that was sent after a time.

@@ -89,6 +89,17 @@ func (n *Network) Kill(machine string) {
 	}
 }
 
+// Break ends the connections between two machines, as a router does that has lost its memory; new ones can be made.
+func (n *Network) Break(a, b string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for p := range n.pipes {
+		if pair(p.from, p.to) == pair(a, b) {
+			p.endWriter(syscall.ECONNRESET)
+		}
+	}
+}
+
 func (n *Network) isCut(a, b string) bool { return n.cut[pair(a, b)] }
 
 // Machine is one machine's view of the network; it is a cluster.Network.

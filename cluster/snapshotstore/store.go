@@ -184,6 +184,12 @@ func (s *Store) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	return nil, nil, err
 }
 
+// Lease keeps a snapshot from being reaped until release is called, once.
+func (s *Store) Lease(id string) (release func()) {
+	s.lease(id)
+	return func() { s.release(id) }
+}
+
 // lease keeps a snapshot from being reaped.
 func (s *Store) lease(id string) {
 	s.mu.Lock()

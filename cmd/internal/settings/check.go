@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/warrenmq/warren/cluster"
 )
 
 // Bounds of settings.
@@ -49,6 +51,9 @@ func (s *Serve) Problems() []string {
 	c.size("segment-size", s.SegmentSize, minSegmentSize, maxSegmentSize)
 	c.size("snapshot-log-bytes", s.SnapshotLogBytes, minSnapshotBytes, 1<<50)
 	s.checkMemory(c)
+	if s.SnapshotRate.problem != "" || s.SnapshotRate.Bytes != 0 {
+		c.size("snapshot-rate", s.SnapshotRate, cluster.MinSnapshotRate, 1<<50)
+	}
 	c.size("min-disk-free", s.MinDiskFree, 0, 1<<50)
 	c.count("collect-records", s.CollectRecords, 1, 1<<30)
 	c.span("snapshot-age", s.SnapshotAge, minSnapshotAge)

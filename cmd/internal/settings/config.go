@@ -33,7 +33,7 @@ func (s *Serve) Config(log *slog.Logger, version string) server.Config {
 			RaftAddr: s.RaftAddr, RaftAdvertise: s.AdvertiseRaft, GossipAddr: s.GossipAddr, GossipAdvertise: s.AdvertiseGossip,
 			BootstrapExpect: s.BootstrapExpect.N, Join: s.Join, Timing: timing,
 			LogStore: s.LogStore, SegmentBytes: s.SegmentSize.Bytes,
-			SnapshotBytes: s.SnapshotLogBytes.Bytes, SnapshotAge: s.SnapshotAge.Duration, DiskTimeout: s.DiskTimeout.Duration,
+			SnapshotBytes: s.SnapshotLogBytes.Bytes, SnapshotAge: s.SnapshotAge.Duration, SnapshotRate: s.SnapshotRate.Bytes, DiskTimeout: s.DiskTimeout.Duration,
 			Logger: log,
 		},
 		NativeAddr: s.NativeAddr, AMQPAddr: s.AMQPAddr, HTTPAddr: s.HTTPAddr,

@@ -38,6 +38,7 @@ type Serve struct {
 	SegmentSize      Size   `env:"WARREN_SEGMENT_SIZE" default:"64MiB" group:"Storage" help:"Size of one file of the segmented log."`
 	SnapshotLogBytes Size   `env:"WARREN_SNAPSHOT_LOG_BYTES" default:"64MiB" group:"Storage" help:"A snapshot is taken after so many bytes of log."`
 	SnapshotAge      Span   `env:"WARREN_SNAPSHOT_AGE" default:"1h" group:"Storage" help:"A snapshot is taken at least so often while there are changes."`
+	SnapshotRate     Size   `env:"WARREN_SNAPSHOT_RATE" default:"100MiB" group:"Storage" help:"Bytes a second of the state that a node sends to the followers that need the whole of it, all of them together, while it serves its clients. 0 is no bound, 1MiB the least else."`
 	CollectRecords   Count  `env:"WARREN_COLLECT_RECORDS" default:"2000" group:"Storage" help:"A queue's message file is rewritten when it holds more records than this and fewer than half of them are still needed."`
 	DiskTimeout      Span   `env:"WARREN_DISK_TIMEOUT" default:"2s" group:"Storage" help:"A disk that takes longer than this for one operation counts as hung: the process ends with status 74, so that another node leads."`
 	Memory           Size   `env:"WARREN_MEMORY" default:"auto" group:"Storage" help:"Memory that the node may take as a whole. Bodies above their part of it are on disk until they are needed; before it is used up, publishes are slowed and then held up, while consuming goes on. auto is 60 % of what the machine and the control groups of the process (a container's limit) allow; more than they allow is refused."`
