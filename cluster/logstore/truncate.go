@@ -1,8 +1,10 @@
 package logstore
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"syscall"
 )
 
 // DeleteRange deletes the entries from min to max, which must lie at either end of the log. It is durable when it
@@ -189,7 +191,9 @@ func (s *Store) create(h segmentHeader, size int64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = f.Allocate(size)
+	if err = f.Allocate(size); errors.Is(err, syscall.ENOSPC) {
+		err = f.Truncate(0) // gives back what was allocated before: space is then taken as it is written
+	}
 	if err == nil {
 		_, err = f.WriteAt(h.encode(), 0)
 	}
