@@ -146,10 +146,13 @@ type Options struct {
 	// Memory is how many bytes those bodies and the index of all messages may take together; 0 is no bound. Fewer bodies
 	// stay the more messages there are, down to an eighth of BodyMemory.
 	Memory int64
-	// A queue whose message files hold more than CollectRecords records (0: 2000), fewer than half of them live, and a
-	// file of more than CollectBytes (0: 64 MiB), over half of it dead, is copied to a new file at a snapshot.
+	// A queue whose message files hold more than CollectRecords records (0: 2000) or CollectBytes (0: 64 MiB), over half of
+	// it dead, and a file of more than CollectBytes, over half of it dead, is copied to a new file at a snapshot.
 	CollectRecords int
 	CollectBytes   int64
+	// Room returns how many bytes there are for copies of that kind, and whether the disk is so full that smaller files
+	// are worth a copy too. Nil is any number, and no.
+	Room func() (bytes int64, short bool)
 }
 
 // DefaultBodyMemory is Options.BodyMemory when it is zero.

@@ -1,48 +1,79 @@
 package fsm
 
 import (
+	"cmp"
 	"errors"
 	"slices"
+	"syscall"
 
 	"github.com/warrenmq/warren/fsm/store"
 )
 
-// worthCollecting returns the files whose live records should be copied out: when the queue holds many records and
-// fewer than half are live, those that are mostly dead; large files that are mostly dead; small ones when there are
-// too many (rule 16).
+// worthCollecting returns the files whose live records should be copied out, as far as there is room for the copies:
+// when the queue holds much and less than half of it is live, those that are mostly dead; large files that are mostly
+// dead, or, on a disk that is nearly full, all but small ones; small ones when there are too many (rule 16).
 func (f *messageFiles) worthCollecting(q *queueFiles) []uint32 {
-	var records, valid uint64
-	for _, file := range q.files {
-		records += file.Records
-		valid += file.Valid
+	room, short := f.room()
+	large := f.collectBytes
+	if short {
+		large = min(large, smallFile)
 	}
-	sparse := records > f.collectRecords && valid*2 < records
+	candidates := make([]candidate, 0, len(q.files))
+	var all candidate
 	small := 0
-	for _, file := range q.files {
-		if file.Length < smallFile {
+	for number, file := range q.files {
+		c := candidate{number, file.Records, file.Valid, file.Length, file.LiveBytes(), file.DeadBytes()}
+		candidates = append(candidates, c)
+		all.records, all.valid, all.length = all.records+c.records, all.valid+c.valid, all.length+c.length
+		all.live, all.dead = all.live+c.live, all.dead+c.dead
+		if c.length < smallFile {
 			small++
 		}
 	}
-	var numbers []uint32
-	for number, file := range q.files {
-		mostlyDead := file.Valid*2 < file.Records
-		large := file.Length > f.collectBytes && file.LiveBytes()*2 < file.Length
-		if sparse && mostlyDead || large || small > smallFiles && file.Length < smallFile {
-			numbers = append(numbers, number)
+	sparse := all.records > f.collectRecords && all.valid*2 < all.records || all.length > f.collectBytes && all.dead > all.live
+	candidates = slices.DeleteFunc(candidates, func(c candidate) bool {
+		return (!sparse || c.dead <= c.live && c.valid*2 >= c.records) && (c.length <= large || c.dead <= c.live) &&
+			(small <= smallFiles || c.length >= smallFile)
+	})
+	return fitting(room, candidates)
+}
+
+// candidate is a file that may be worth collecting.
+type candidate struct {
+	number             uint32
+	records, valid     uint64
+	length, live, dead int64
+}
+
+// fitting returns the numbers of those whose copies have room, those first that take least, in ascending order.
+func fitting(room int64, candidates []candidate) (numbers []uint32) {
+	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.live, b.live), cmp.Compare(a.number, b.number)) })
+	for _, c := range candidates {
+		if room -= c.live; room < 0 {
+			break
 		}
+		numbers = append(numbers, c.number)
 	}
 	slices.Sort(numbers)
 	return numbers
 }
 
-// collect copies the live records of files that are not worth keeping to a new file, syncs it and lets it take
-// their place in memory and in the manifest to come. The old files lose their names here only after that; kept
-// snapshots have names of their own. A crash at any point leaves the last manifest and its files as they were.
+// collect copies what is worth it. A disk that has no room for that keeps the files as they are.
 func (f *messageFiles) collect(number uint64, q *queueFiles, hold func(uint64, func(*messages)), damaged func(*store.Damage)) error {
 	old := f.worthCollecting(q)
 	if len(old) == 0 {
 		return nil
 	}
+	if err := f.copyOut(number, q, old, hold, damaged); !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return nil
+}
+
+// copyOut copies the live records of files that are not worth keeping to a new file, syncs it and lets it take
+// their place in memory and in the manifest to come. The old files lose their names here only after that; kept
+// snapshots have names of their own. A crash at any point leaves the last manifest and its files as they were.
+func (f *messageFiles) copyOut(number uint64, q *queueFiles, old []uint32, hold func(uint64, func(*messages)), damaged func(*store.Damage)) error {
 	w, err := f.create(number, q)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,8 +20,10 @@ const (
 	// defaultCollectBytes: so is a file larger than this that is more than half dead.
 	defaultCollectBytes = 64 << 20
 	// rollBytes is where a queue's next file begins: small enough that a queue consumed in order drops whole files
-	// and never copies.
+	// and never copies. On a disk that fills up files become smaller, down to leastRoll, so that there is room to copy one.
 	rollBytes = 64 << 20
+	leastRoll = 2 << 20
+	roomParts = 8 // a file takes at most that part of the room
 	// writeTogether is how many queues' files are open, and synced at the same time, while a snapshot writes.
 	writeTogether = 64
 	syncTogether  = 16
@@ -45,6 +48,7 @@ type messageFiles struct {
 	collectRecords uint64
 	collectBytes   int64
 	rollBytes      int64
+	room           func() (int64, bool)
 
 	damages damages
 
@@ -65,12 +69,15 @@ type queueFiles struct {
 
 func newMessageFiles(dir *store.Dir, o Options) *messageFiles {
 	f := &messageFiles{dir: dir, queues: make(map[uint64]*queueFiles),
-		collectRecords: uint64(o.CollectRecords), collectBytes: o.CollectBytes, rollBytes: rollBytes}
+		collectRecords: uint64(o.CollectRecords), collectBytes: o.CollectBytes, rollBytes: rollBytes, room: o.Room}
 	if o.CollectRecords <= 0 {
 		f.collectRecords = defaultCollectRecords
 	}
 	if o.CollectBytes <= 0 {
 		f.collectBytes = defaultCollectBytes
+	}
+	if f.room == nil {
+		f.room = func() (int64, bool) { return math.MaxInt64, false }
 	}
 	return f
 }
@@ -90,6 +97,7 @@ type job struct {
 	view   *queueView
 	queue  *queueFiles
 	writer *store.Writer // of the file that is not finished; nil without one
+	made   []uint32      // files that were begun for this job
 	places []place       // of the messages that were in no file, in their order
 }
 
@@ -152,6 +160,11 @@ func (f *messageFiles) append(jobs []*job) (err error) {
 		}
 		for _, j := range jobs {
 			j.queue.open = 0
+			for _, made := range j.made { // no message points to it yet
+				if _, whole := j.queue.files[made]; whole {
+					f.drop(j.view.number, j.queue, made)
+				}
+			}
 		}
 	}()
 	for _, j := range jobs {
@@ -172,7 +185,7 @@ func (f *messageFiles) append(jobs []*job) (err error) {
 // Here and wherever else a snapshot is busy for long it steps back between two chunks: the runtime takes a processor away
 // after 10 to 20 ms only, and with few of them whoever applies would wait that long each time.
 func (f *messageFiles) appendQueue(j *job) error {
-	rolled := false
+	roll, rolled := f.roll(), false
 	for _, c := range j.view.chunks {
 		if c.unwritten == 0 {
 			continue
@@ -183,14 +196,14 @@ func (f *messageFiles) appendQueue(j *job) error {
 			if !c.has(i) || s.file != 0 {
 				continue
 			}
-			if w := j.writer; w != nil && w.Length() >= f.rollBytes {
+			if w := j.writer; w != nil && w.Length() >= roll {
 				j.writer, rolled = nil, true
 				if err := j.queue.close(w); err != nil {
 					return err
 				}
 			}
 			if j.writer == nil {
-				w, err := f.writer(j, !rolled)
+				w, err := f.writer(j, !rolled, roll)
 				if err != nil {
 					return err
 				}
@@ -206,13 +219,23 @@ func (f *messageFiles) appendQueue(j *job) error {
 	return nil
 }
 
+// roll returns how long a file may become before the next one begins.
+func (f *messageFiles) roll() int64 {
+	room, _ := f.room()
+	return min(f.rollBytes, max(room/roomParts, leastRoll))
+}
+
 // writer goes on with a queue's open file, if it may, or creates one.
-func (f *messageFiles) writer(j *job, mayContinue bool) (*store.Writer, error) {
+func (f *messageFiles) writer(j *job, mayContinue bool, roll int64) (*store.Writer, error) {
 	q := j.queue
-	if file, ok := q.files[q.open]; ok && mayContinue && file.Length < f.rollBytes {
+	if file, ok := q.files[q.open]; ok && mayContinue && file.Length < roll {
 		return f.dir.Continue(j.view.number, file)
 	}
-	return f.create(j.view.number, q)
+	w, err := f.create(j.view.number, q)
+	if err == nil {
+		j.made = append(j.made, w.Number())
+	}
+	return w, err
 }
 
 func (f *messageFiles) create(number uint64, q *queueFiles) (*store.Writer, error) {

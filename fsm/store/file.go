@@ -48,6 +48,11 @@ func (f *File) LiveBytes() int64 {
 	return n
 }
 
+// DeadBytes returns the bytes of the records that nobody needs any more, and of what writers left.
+func (f *File) DeadBytes() int64 {
+	return max(0, f.Length-fileHead-f.LiveBytes()-int64(f.Records)*entryBytes)
+}
+
 // head is what a message file begins with.
 func head(queue uint64, number uint32) []byte {
 	b := append(make([]byte, 0, fileHead), fileMagic...)
@@ -63,6 +68,8 @@ type Writer struct {
 	queue   uint64
 	file    File
 	out     vfs.File
+	before  int64  // the file's length when this writer began
+	remove  func() // a file that this writer created
 	buf     []byte
 	written int64 // bytes handed to out
 	synced  int64 // of those, at least
@@ -80,7 +87,8 @@ func (d *Dir) Create(queue uint64, number uint32) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create message file: %w", err)
 	}
-	return &Writer{queue: queue, file: File{Number: number, Length: fileHead}, out: out, buf: head(queue, number)}, nil
+	remove := func() { _ = d.fs.Remove(d.Path(queue, number)) }
+	return &Writer{queue: queue, file: File{Number: number, Length: fileHead}, out: out, remove: remove, buf: head(queue, number)}, nil
 }
 
 // Continue goes on after the recorded length of a file that this process made and synced.
@@ -90,7 +98,7 @@ func (d *Dir) Continue(queue uint64, f File) (*Writer, error) {
 		return nil, fmt.Errorf("open message file: %w", err)
 	}
 	f.Live = nil
-	return &Writer{queue: queue, file: f, out: out, written: f.Length, synced: f.Length}, nil
+	return &Writer{queue: queue, file: f, out: out, before: f.Length, written: f.Length, synced: f.Length}, nil
 }
 
 // Append writes a record and returns its place.
@@ -194,19 +202,33 @@ func (w *Writer) Unsynced() int64 { return w.file.Length - w.synced }
 // Length is how long the file is so far, without the index block that Finish adds.
 func (w *Writer) Length() int64 { return w.file.Length }
 
-// Finish writes the last index block, syncs the file and returns its new description, without Valid and Live.
+// Finish writes the last index block, syncs the file and returns its new description, without Valid and Live. After an
+// error the file is abandoned.
 func (w *Writer) Finish() (File, error) {
 	w.closeBlock()
 	w.flush()
 	w.sync()
-	if err := w.out.Close(); err != nil && w.err == nil {
+	if w.err != nil {
+		w.Abandon()
+		return w.file, w.err
+	}
+	if err := w.out.Close(); err != nil {
 		w.err = fmt.Errorf("close message file %s: %w", w.out.Name(), err)
 	}
 	return w.file, w.err
 }
 
-// Abandon closes the file without syncing it.
-func (w *Writer) Abandon() { _ = w.out.Close() }
+// Abandon closes the file without syncing it and gives the space that the writer took back. What was recorded of the file
+// stays. The name of a file that the writer created is never used again.
+func (w *Writer) Abandon() {
+	if w.remove == nil {
+		_ = w.out.Truncate(w.before)
+	}
+	_ = w.out.Close()
+	if w.remove != nil {
+		w.remove()
+	}
+}
 
 // ReadIndex returns the entries of the live records of a file, ascending by offset. It reads the index blocks; when
 // one of them is damaged it reads the records instead. An error that is a *Damage names what is lost; only a file that
