@@ -69,6 +69,7 @@ type Broker struct {
 	clock  clock
 	stats  counters
 	flow   *flow
+	alarms *alarms
 
 	node    Node
 	machine *fsm.Machine
@@ -102,14 +103,16 @@ func New(c Config) *Broker {
 	if c.LoopbackUsers == nil {
 		c.LoopbackUsers = []string{"guest"}
 	}
-	return &Broker{config: c, log: c.Logger, flow: newFlow(), changed: make(chan struct{}), suspects: make(chan fsm.Audit, 1)}
+	return &Broker{config: c, log: c.Logger, flow: newFlow(), alarms: newAlarms(), changed: make(chan struct{}), suspects: make(chan fsm.Audit, 1)}
 }
 
 // Attach gives the broker its node and machine. It is called once, before Run and before any front end starts.
 func (b *Broker) Attach(node Node, machine *fsm.Machine) {
 	b.node, b.machine = node, machine
+	b.alarms.node = node.Self().NodeID
 	node.HandleStream(streamExport, b.serveExport)
 	node.HandleStream(streamHash, b.serveHash)
+	node.HandleStream(streamAlarms, b.hearAlarms)
 }
 
 var errReplaced = errors.New("the state was replaced while this node led")
@@ -138,6 +141,7 @@ func (b *Broker) Run(ctx context.Context) {
 	defer background.Wait()
 	background.Go(func() { b.repairWhenWrong(ctx) })
 	background.Go(func() { b.watchWatermarks(ctx) })
+	background.Go(func() { b.tellAlarms(ctx) })
 	for ctx.Err() == nil {
 		change := b.node.LeadershipChanged()
 		l := b.node.Leadership()

@@ -32,6 +32,7 @@ func (b *Broker) Status(ctx context.Context) (native.ClusterStatus, error) {
 		if m.Reachable {
 			row.AppliedIndex, row.CommitIndex, row.StateHashIndex = m.AppliedIndex, m.CommitIndex, m.HashIndex
 			row.StateHash = fmt.Sprintf("%016x", m.StateHash)
+			row.Alarm, row.Short, row.DiskFree, row.MinDiskFree = m.Alarm, m.Short, m.DiskFree, m.MinDiskFree
 		}
 		s.Members = append(s.Members, row)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type Watermarks struct {
 	MinDiskFree  uint64
 	// Relieve is called when memory is nearly short: a snapshot lets bodies leave memory. It may take long.
 	Relieve func() error
+	// Reclaim is called when the disk is nearly short: snapshots let go of what was consumed. It may take long.
+	Reclaim func() error
 }
 
 const (
@@ -36,6 +39,7 @@ type strain struct {
 	short  string // of what, in RabbitMQ's words
 	near   bool   // some watermark is near
 	memory bool   // it is one of memory
+	disk   bool   // it is the disk's
 	left   uint64 // bytes to the nearest of those that are near
 }
 
@@ -67,56 +71,26 @@ func (w *Watermarks) measure(blocked bool) (l strain) {
 	}
 	l.memory = l.near
 	if l.reason != "" {
-		l.short = "low on memory"
+		l.short = lowMemory
 	}
-	if w.DiskFree == nil || w.MinDiskFree == 0 {
-		return l
-	}
-	free, err := w.DiskFree()
-	if err != nil {
-		return l
-	}
-	least := w.MinDiskFree
-	if blocked {
-		least += least / goOnParts
-	}
-	if left := free - min(free, least); left < w.MinDiskFree/2 {
-		if !l.near || left < l.left {
-			l.left = left
-		}
-		l.near = true
-	}
-	if free < least {
-		l.reason = fmt.Sprintf("the disk has less than %d MiB free; free some or add to it", w.MinDiskFree>>20)
-		if l.short != "" {
-			l.short = "low on memory & disk"
-		} else {
-			l.short = "low on disk"
-		}
-	}
+	l.addDisk(w, blocked)
 	return l
 }
 
-// none reports whether there is nothing to watch.
-func (w *Watermarks) none() bool {
-	return (w.MemoryUsed == nil || w.MaxMemory == 0) && (w.Unwritten == nil || w.MaxUnwritten == 0) && (w.DiskFree == nil || w.MinDiskFree == 0)
-}
-
-// watchWatermarks slows, stops and lets go on publishes until the context ends.
+// watchWatermarks slows, stops and lets go on publishes until the context ends: those of a leader also for what other
+// voters are short of.
 func (b *Broker) watchWatermarks(ctx context.Context) {
 	w := &b.config.Watermarks
-	if w.none() {
-		return
-	}
 	tick := time.NewTicker(watermarkInterval)
 	defer tick.Stop()
-	var relieving sync.WaitGroup
-	defer relieving.Wait()
-	relieved := make(chan struct{}, 1)
-	relieved <- struct{}{}
-	var last time.Time
+	memory := relief{b: b, what: "memory", call: w.Relieve}
+	disk := relief{b: b, what: "disk space", call: w.Reclaim}
+	defer memory.wait()
+	defer disk.wait()
 	for {
-		l := w.measure(b.flow.blocked.Load())
+		own := w.measure(b.alarms.own().reason != "")
+		b.alarms.setOwn(own)
+		l := b.allAlarms(own)
 		if b.flow.set(l.reason, l.short) {
 			if l.reason != "" {
 				b.log.Warn("publishes are held up; consuming goes on", "reason", l.reason)
@@ -125,19 +99,8 @@ func (b *Broker) watchWatermarks(ctx context.Context) {
 			}
 		}
 		b.flow.pacing.set(l.near, l.left)
-		if l.memory && w.Relieve != nil && time.Since(last) >= relieveInterval {
-			select {
-			case <-relieved:
-				last = time.Now()
-				relieving.Go(func() {
-					if err := w.Relieve(); err != nil {
-						b.log.Warn("a snapshot to free memory failed", "error", err)
-					}
-					relieved <- struct{}{}
-				})
-			default: // it is under way
-			}
-		}
+		memory.when(own.memory)
+		disk.when(own.disk)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -147,3 +110,29 @@ func (b *Broker) watchWatermarks(ctx context.Context) {
 		}
 	}
 }
+
+// relief calls what gives something back, now and then and never twice at a time. It is used by one goroutine.
+type relief struct {
+	b       *Broker
+	what    string
+	call    func() error
+	last    time.Time
+	working atomic.Bool
+	work    sync.WaitGroup
+}
+
+func (r *relief) when(needed bool) {
+	if !needed || r.call == nil || time.Since(r.last) < relieveInterval || r.working.Load() {
+		return
+	}
+	r.last = time.Now()
+	r.working.Store(true)
+	r.work.Go(func() {
+		defer r.working.Store(false)
+		if err := r.call(); err != nil {
+			r.b.log.Warn("a snapshot to free "+r.what+" failed", "error", err)
+		}
+	})
+}
+
+func (r *relief) wait() { r.work.Wait() }

@@ -77,6 +77,15 @@ type Report struct {
 	HashIndex    uint64 // the index StateHash belongs to
 	ClusterID    string // as written in the state, "" when not yet
 	Bytes        uint64 // of what snapshots keep on disk and may let go of
+	Resources
+}
+
+// Resources is what a node says of its memory and disk.
+type Resources struct {
+	Alarm       string // why it takes no publishes, "" when it does
+	Short       string // of what: memory, disk, both
+	DiskFree    uint64 // bytes
+	MinDiskFree uint64 // bytes; it takes no publishes below
 }
 
 // Network opens the node's stream listener and connections. Nil in Config is TCP.

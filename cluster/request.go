@@ -51,6 +51,14 @@ type reply struct {
 	KnowsLeader, Heard bool   // a leader is known; one was heard of since the start
 	Index              uint64 // opReadIndex
 	Gone               bool   // opLeaderGone
+	Resources          wireResources
+}
+
+type wireResources struct {
+	//lint:ignore U1000 msgpack reads its tag
+	_msgpack              struct{} `msgpack:",as_array"` //nolint:unused // read by msgpack
+	Alarm, Short          string
+	DiskFree, MinDiskFree uint64
 }
 
 func writeMessage(w io.Writer, v any) error {

@@ -94,6 +94,7 @@ type MemberStatus struct {
 	StateHash    uint64
 	HashIndex    uint64
 	Quarantined  string // why this node may not vote, "" when it may
+	Resources
 }
 
 // report is this node's answer to a status request.
@@ -106,6 +107,7 @@ func (n *Node) report() reply {
 	if n.config.Report != nil {
 		s := n.config.Report()
 		r.AppliedIndex, r.StateHash, r.HashIndex = s.AppliedIndex, s.StateHash, s.HashIndex
+		r.Resources = wireResources{Alarm: s.Alarm, Short: s.Short, DiskFree: s.DiskFree, MinDiskFree: s.MinDiskFree}
 	}
 	return r
 }
@@ -129,6 +131,7 @@ func (n *Node) Status(ctx context.Context) []MemberStatus {
 			s.Reachable, s.Quarantined = true, r.Quarantined
 			s.AppliedIndex, s.CommitIndex, s.LastIndex, s.StateHash, s.HashIndex = r.AppliedIndex, r.CommitIndex, r.LastIndex, r.StateHash, r.HashIndex
 			s.Version, s.Commands = r.Member.Version, r.Member.Commands
+			s.Resources = Resources{r.Resources.Alarm, r.Resources.Short, r.Resources.DiskFree, r.Resources.MinDiskFree}
 		})
 	}
 	wg.Wait()

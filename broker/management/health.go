@@ -25,19 +25,43 @@ func (c *call) unhealthy(reason string, more object) error {
 	return nil
 }
 
-// alarms answers for this node. For the cluster that is the one that serves: its watermarks hold publishers up.
+// alarms answers for the cluster: any node's alarm holds publishers up.
 func (c *call) alarms() error {
-	short := c.Broker.ShortOf()
-	list := []object{}
-	for resource, on := range map[string]bool{"memory": lowMemory(short), "disk": lowDisk(short)} {
-		if on {
-			list = append(list, object{"node": c.nodeName(), "resource": resource})
+	status, err := c.Status(c.context)
+	if err != nil {
+		return err
+	}
+	list, reasons := []object{}, []string{}
+	for _, m := range status.Members {
+		list = append(list, alarmsOf(nodePrefix+m.ID, m.Short)...)
+		if m.Alarm != "" {
+			reasons = append(reasons, m.ID+": "+m.Alarm)
 		}
 	}
+	return c.alarmed("There are alarms in effect in the cluster: "+strings.Join(reasons, "; "), list)
+}
+
+// localAlarms answers for the node that is asked.
+func (c *call) localAlarms() error {
+	reason, short := c.Broker.Alarm()
+	return c.alarmed("There are alarms in effect on this node: "+reason, alarmsOf(c.nodeName(), short))
+}
+
+func alarmsOf(node, short string) (list []object) {
+	if lowMemory(short) {
+		list = append(list, object{"node": node, "resource": "memory"})
+	}
+	if lowDisk(short) {
+		list = append(list, object{"node": node, "resource": "disk"})
+	}
+	return list
+}
+
+func (c *call) alarmed(reason string, list []object) error {
 	if len(list) == 0 {
 		return c.healthy()
 	}
-	return c.unhealthy("There are alarms in effect in the cluster: "+short, object{"alarms": list})
+	return c.unhealthy(reason, object{"alarms": list})
 }
 
 // quorumCritical says whether the cluster would be without a majority if this node stopped.

@@ -98,14 +98,15 @@ func (c *call) nodeObject(m *native.MemberStatus, self string) object {
 	o["rates_mode"], o["exchange_types"], o["being_drained"] = "none", exchangeTypes, false
 	o["auth_mechanisms"] = []object{{"name": "PLAIN", "description": "SASL PLAIN authentication mechanism", "enabled": true},
 		{"name": "AMQPLAIN", "description": "AMQPLAIN mechanism", "enabled": true}}
+	o["mem_alarm"], o["disk_free_alarm"] = lowMemory(m.Short), lowDisk(m.Short)
+	o["disk_free"], o["disk_free_limit"] = m.DiskFree, m.MinDiskFree
 	if m.ID != self { // the rest is known of this node only
 		return o
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	short := c.Broker.ShortOf()
 	o["os_pid"], o["uptime"] = strconv.Itoa(os.Getpid()), time.Since(c.started).Milliseconds()
-	o["mem_used"], o["mem_alarm"], o["disk_free_alarm"] = memory.Sys-memory.HeapReleased, lowMemory(short), lowDisk(short)
+	o["mem_used"] = memory.Sys - memory.HeapReleased
 	o["proc_used"], o["proc_total"] = runtime.NumGoroutine(), 1<<20
 	o["run_queue"], o["processors"], o["gc_num"] = 0, runtime.GOMAXPROCS(0), memory.NumGC
 	return o

@@ -45,7 +45,7 @@ func endpoints() []endpoint {
 		{pattern: "cluster-name", methods: get((*call).clusterName)},
 		{pattern: "aliveness-test/{}", methods: get((*call).aliveness)},
 		{pattern: "health/checks/alarms", health: true, methods: get((*call).alarms)},
-		{pattern: "health/checks/local-alarms", health: true, methods: get((*call).alarms)},
+		{pattern: "health/checks/local-alarms", health: true, methods: get((*call).localAlarms)},
 		{pattern: "health/checks/virtual-hosts", health: true, methods: get((*call).healthy)},
 		{pattern: "health/checks/node-is-quorum-critical", health: true, methods: get((*call).quorumCritical)},
 

@@ -37,7 +37,7 @@ func (s *Server) openWatched() error {
 		if err != nil {
 			s.watch.Stop()
 		}
-		return err
+		return s.fullDisk(err)
 	case <-s.watch.Hung():
 	}
 	go func() {

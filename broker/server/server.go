@@ -35,7 +35,9 @@ type Config struct {
 	Memory      Memory        // what the node may take
 	CloseWithin time.Duration // bound of a graceful stop, default 10 s
 
-	MinDiskFree uint64 // bytes; publishes are held up below it; 0 is no bound
+	// MinDiskFree is where publishes are held up, in bytes; a quarter of it more is kept in a file for when the disk is full
+	// all the same. 0 is no bound.
+	MinDiskFree uint64
 
 	CollectRecords int // message files are collected above so many records; 0 takes the default
 	Broker         broker.Config
@@ -63,7 +65,8 @@ type Server struct {
 	management *relay.Web // brings management requests to the leader
 
 	watch                                      *vfs.Watch // in front of the files
-	lock                                       io.Closer  // of the data directory; nil when nobody else can reach it
+	disk                                       *disk
+	lock                                       io.Closer // of the data directory; nil when nobody else can reach it
 	nativeListener, amqpListener, httpListener net.Listener
 	fatal                                      chan error // capacity 1: the state machine cannot go on
 }
@@ -107,7 +110,9 @@ func (s *Server) open() (err error) {
 	if err = s.lockDirectory(); err != nil { // before anything in it is read, counted or tidied up
 		return err
 	}
-	c.Cluster.Files = s.watch
+	if c.Cluster.Files, err = s.openDisk(s.watch); err != nil {
+		return fmt.Errorf("open the disk reserve: %w", err)
+	}
 	if s.nativeListener, err = s.listen("native", c.NativeAddr); err != nil {
 		return err
 	}
@@ -123,12 +128,13 @@ func (s *Server) open() (err error) {
 	if c.Broker.MaxInFlight == 0 {
 		c.Broker.MaxInFlight = int(c.Memory.InFlight)
 	}
+	c.Broker.MaxInFlight = int(s.disk.inFlight(int64(c.Broker.MaxInFlight)))
 	if n := c.Memory.Unwritten / snapshotsInUnwritten; n > 0 && (c.Cluster.SnapshotBytes == 0 || c.Cluster.SnapshotBytes > n) {
 		c.Cluster.SnapshotBytes = n
 	}
 	s.broker = broker.New(c.Broker)
 	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
-		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.Memory.Bodies, Memory: c.Memory.Stored, CollectRecords: c.CollectRecords})
+		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.Memory.Bodies, Memory: c.Memory.Stored, CollectRecords: c.CollectRecords, Room: s.disk.room})
 	c.Cluster.FSM, c.Cluster.Unreadable = s.machine.FSM(), fsm.Unreadable
 	c.Cluster.Incomplete = s.machine.Incomplete
 	c.Cluster.Report, c.Cluster.ObserveApply = s.report, s.broker.ObserveApply
@@ -176,7 +182,7 @@ func advertised(address string, l net.Listener) string {
 func (s *Server) report() cluster.Report {
 	index, hash := s.machine.Hash()
 	return cluster.Report{AppliedIndex: index, StateHash: hash, HashIndex: index, ClusterID: s.machine.ClusterID(),
-		Bytes: s.machine.Totals().MessageBytes}
+		Bytes: s.machine.Totals().MessageBytes, Resources: s.resources()}
 }
 
 func (s *Server) stateFailed(err error) {
@@ -233,7 +239,7 @@ func (s *Server) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-s.node.Failed():
-		return &failure{ExitDisk, s.node.Err()}
+		return &failure{ExitDisk, s.fullDisk(s.node.Err())}
 	case <-s.watch.Hung():
 		return &failure{ExitDisk, s.watch.Err()}
 	case err := <-s.fatal:

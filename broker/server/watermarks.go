@@ -5,14 +5,13 @@ import (
 	"runtime/metrics"
 
 	"github.com/warrenmq/warren/broker"
-	"github.com/warrenmq/warren/fsm/store/vfs"
 )
 
 // watermarks are what this process uses, against what it may.
 func (s *Server) watermarks() broker.Watermarks {
 	m := s.config.Memory
 	return broker.Watermarks{MemoryUsed: liveHeap, MaxMemory: m.Live, Unwritten: s.unwritten, MaxUnwritten: uint64(m.Unwritten),
-		DiskFree: s.diskFree, MinDiskFree: s.config.MinDiskFree, Relieve: s.relieve}
+		DiskFree: s.disk.free, MinDiskFree: s.disk.least, Relieve: s.relieve, Reclaim: s.reclaim}
 }
 
 // liveHeap returns the bytes that the last collection found in use: what has become garbage since does not count.
@@ -38,6 +37,3 @@ func (s *Server) relieve() error {
 	runtime.GC()
 	return err
 }
-
-// diskFree returns the bytes that the data directory's file system has left for this process.
-func (s *Server) diskFree() (uint64, error) { return vfs.Free(s.config.Cluster.DataDir) }

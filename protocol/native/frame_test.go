@@ -69,8 +69,8 @@ var golden = []struct {
 	{&ListOK{Reply{Head: head}, 9, [][]byte{AppendRow(nil, &VhostRow{"v", 1, 2})}}, "96 07 01 00 a0 09 91 93a1760102"},
 	{&ClusterStatusOK{Reply{Head: head}, ClusterStatus{"c", "n", "l", 2, []MemberStatus{{ID: "n", State: "leader",
 		Native: "a", AMQP: "b", HTTP: "h", Raft: "r", Gossip: "g", AppliedIndex: 3, CommitIndex: 4, StateHash: "ff",
-		StateHashIndex: 3, Version: "v"}}}},
-		"99 07 01 00 a0 a163 a16e a16c 02 91 9ca16ea66c6561646572a161a162a168a172a1670304a2666603a176"},
+		StateHashIndex: 3, Version: "v", Alarm: "x", Short: "y", DiskFree: 5, MinDiskFree: 6}}}},
+		"99 07 01 00 a0 a163 a16e a16c 02 91 dc0010a16ea66c6561646572a161a162a168a172a1670304a2666603a176a178a1790506"},
 }
 
 func unhex(t testing.TB, s string) []byte {

@@ -31,10 +31,14 @@ type MemberStatus struct {
 	StateHash      string `json:"state_hash" msgpack:"state_hash"` // hexadecimal
 	StateHashIndex uint64 `json:"state_hash_index" msgpack:"state_hash_index"`
 	Version        string `json:"version" msgpack:"version"`
+	Alarm          string `json:"alarm,omitempty" msgpack:"alarm"` // why the cluster takes no publishes because of this member
+	Short          string `json:"short,omitempty" msgpack:"short"` // of what: "low on memory", "low on disk", "low on memory & disk"
+	DiskFree       uint64 `json:"disk_free" msgpack:"disk_free"`   // bytes
+	MinDiskFree    uint64 `json:"min_disk_free" msgpack:"min_disk_free"`
 }
 
 func (m *MemberStatus) fields(c *codec) {
-	outer, ok := c.inner(12)
+	outer, ok := c.inner(16)
 	if !ok {
 		return
 	}
@@ -50,6 +54,10 @@ func (m *MemberStatus) fields(c *codec) {
 	c.string(&m.StateHash)
 	c.uint64(&m.StateHashIndex)
 	c.string(&m.Version)
+	c.string(&m.Alarm)
+	c.string(&m.Short)
+	c.uint64(&m.DiskFree)
+	c.uint64(&m.MinDiskFree)
 	c.outer(outer)
 }
 

@@ -46,7 +46,15 @@ func (s *clusterStatus) Run(ctx context.Context, std Streams) error {
 			}
 			t.row(m.ID, m.State, m.Native, m.AppliedIndex, lag(status, m), fmt.Sprintf("%s @%d", m.StateHash, m.StateHashIndex), m.Version)
 		}
-		return t.flush()
+		if err := t.flush(); err != nil {
+			return err
+		}
+		for _, m := range status.Members {
+			if m.Alarm != "" {
+				fmt.Fprintf(std.Out, "\npublishes are held up: node '%s': %s (%d MiB are free)\n", m.ID, m.Alarm, m.DiskFree>>20)
+			}
+		}
+		return nil
 	})
 }
 
