@@ -42,7 +42,7 @@ type Serve struct {
 	CollectRecords   Count  `env:"WARREN_COLLECT_RECORDS" default:"2000" group:"Storage" help:"A queue's message file is rewritten when it holds more records than this and fewer than half of them are still needed."`
 	DiskTimeout      Span   `env:"WARREN_DISK_TIMEOUT" default:"2s" group:"Storage" help:"A disk that takes longer than this for one operation counts as hung: the process ends with status 74, so that another node leads."`
 	Memory           Size   `env:"WARREN_MEMORY" default:"auto" group:"Storage" help:"Memory that the node may take as a whole. Bodies above their part of it are on disk until they are needed; before it is used up, publishes are slowed and then held up, while consuming goes on. auto is 60 % of what the machine and the control groups of the process (a container's limit) allow; more than they allow is refused."`
-	MinDiskFree      Size   `env:"WARREN_MIN_DISK_FREE" default:"200MiB" group:"Storage" help:"Publishes are held up while the data directory's disk has less free than this; consuming goes on."`
+	MinDiskFree      Size   `env:"WARREN_MIN_DISK_FREE" default:"200MiB" group:"Storage" help:"Publishes are held up while the data directory's disk has less free than this on any voter; consuming goes on. A quarter of it more is kept in the file reserve for when the disk is full all the same."`
 
 	LogLevel    string `env:"WARREN_LOG_LEVEL" default:"info" group:"Operation" help:"What is logged on standard error: debug, info, warn or error, and what is worse."`
 	LogFormat   string `env:"WARREN_LOG_FORMAT" default:"text" group:"Operation" help:"text or json."`
