@@ -17,12 +17,14 @@ import (
 // what a backlog took is given back soon after it has been drained.
 func TestBacklogDisk(t *testing.T) {
 	// The constant is the log, which reaches back to the older of two snapshots and has segments ready and to use again,
-	// and what snapshots found on its way through the queue: sixteen times the bytes of log between two snapshots.
-	const size, constant = 32 << 10, 16
+	// and what snapshots found on its way through the queue: sixteen times the bytes of log between two snapshots. The
+	// reserve, a quarter of --min-disk-free, comes on top.
+	const size, times, reserve = 32 << 10, 16, 50 << 20
 	every, megabytes, args := int64(4<<20), 96, []string{"--snapshot-log-bytes", "4MiB", "--segment-size", "4MiB"}
 	if *long {
 		every, megabytes, args = 64<<20, 20_000, nil
 	}
+	constant := times*every + reserve
 	messages := messagesOr(megabytes << 20 / size)
 	c := startCluster(t, 1, args...)
 	n := c.nodes[0]
@@ -53,8 +55,8 @@ func TestBacklogDisk(t *testing.T) {
 	took := time.Since(began)
 	most := disk.Most()
 	t.Logf("%d MiB passed in %v while one message of %d KiB was held: at most %d MiB on the disk, %d MiB allowed, %d MiB at the end",
-		messages*size>>20, took.Round(time.Second), size>>10, most>>20, constant*every>>20, n.diskBytes()>>20)
-	if most > 2*size+constant*every {
+		messages*size>>20, took.Round(time.Second), size>>10, most>>20, constant>>20, n.diskBytes()>>20)
+	if most > 2*size+constant {
 		t.Errorf("%d MiB are on the disk for one message", most>>20)
 	}
 
@@ -64,7 +66,7 @@ func TestBacklogDisk(t *testing.T) {
 	c.startDrain(ctx, "passing", backlog, 2).Wait()
 	began = time.Now()
 	await(t, 30*time.Second, "the space of a drained backlog given back", func() error {
-		if now := n.diskBytes(); now > constant*every {
+		if now := n.diskBytes(); now > constant {
 			return fmt.Errorf("%d MiB are still on the disk", now>>20)
 		}
 		return nil
