@@ -132,34 +132,52 @@ func (n *Node) LeaseValid() bool {
 	if n.raft.State() != raft.Leader {
 		return false
 	}
-	term, after := n.raft.CurrentTerm(), time.Now().Add(-n.config.Timing.Lease)
+	return n.hasMajority(n.raft.CurrentTerm(), time.Now().Add(-n.config.Timing.Lease))
+}
+
+// hasMajority reports whether a majority of the voters, this node included, answered calls of a term that were not sent
+// before a time.
+func (n *Node) hasMajority(term uint64, since time.Time) bool {
 	voters, heard := 0, 0
 	for _, s := range n.configuration() {
 		if s.Suffrage != raft.Voter {
 			continue
 		}
 		voters++
-		if string(s.ID) == n.server || n.transport.contacted(s.ID, term, after) {
+		if string(s.ID) == n.server || n.transport.contacted(s.ID, term, since) {
 			heard++
 		}
 	}
 	return heard > voters/2
 }
 
-// VerifyLeader returns nil once a majority has confirmed, after the call, that this node still leads.
+// VerifyLeader returns nil once a majority has confirmed, after the call, that this node still leads. To raft an answer counts
+// that arrives after the call, also if the follower gave it long before; here only those to what was sent after it.
 func (n *Node) VerifyLeader(ctx context.Context) error {
-	err := n.wait(ctx, func() raft.Future { return n.raft.VerifyLeader() })
-	if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) {
-		return fmt.Errorf("%w (%v)", ErrNotWritten, err)
+	for began := time.Now(); ; {
+		err := n.wait(ctx, func() raft.Future { return n.raft.VerifyLeader() }) // sends heartbeats at once
+		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipLost) {
+			return fmt.Errorf("%w (%v)", ErrNotWritten, err)
+		}
+		if err != nil || n.hasMajority(n.raft.CurrentTerm(), began) {
+			return err
+		}
 	}
-	return err
 }
 
-// wait calls raft and waits for the future, neither of which knows a context. A future that raft leaves unanswered at
-// its shutdown is left behind, so Close does not wait for this goroutine.
+// wait calls raft and waits for the future, neither of which knows a context. A future that raft has not answered when it is
+// shut down is never answered: Close waits for the calls before that, though not for ever.
 func (n *Node) wait(ctx context.Context, call func() raft.Future) error {
+	n.calls.Add(1)
+	if n.ctx.Err() != nil { // looked at after the call was counted, as Close counts after the end of ctx
+		n.calls.Add(-1)
+		return ErrClosed
+	}
 	done := make(chan error, 1)
-	go func() { done <- call().Error() }()
+	go func() {
+		defer n.calls.Add(-1)
+		done <- call().Error()
+	}()
 	select {
 	case err := <-done:
 		if errors.Is(err, raft.ErrRaftShutdown) {

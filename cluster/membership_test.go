@@ -62,6 +62,7 @@ func TestRule23OnlyTheCompleteSetBootstraps(t *testing.T) {
 }
 
 func TestTwoClustersNeverMerge(t *testing.T) {
+	t.Parallel()
 	gossip := freeAddresses(t, 2)
 	a := start(t, Config{NodeID: "a", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: gossip[0], BootstrapExpect: 1})
 	c := Config{NodeID: "b", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: gossip[1], BootstrapExpect: 1}
@@ -132,6 +133,7 @@ func TestAFourthNodeJoinsAndIsRemoved(t *testing.T) {
 }
 
 func TestRubbishOnTheRaftPortIsRefused(t *testing.T) {
+	t.Parallel()
 	n := start(t, Config{NodeID: "solo", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: "127.0.0.1:0", BootstrapExpect: 1})
 	eventually(t, "leadership", func() bool { return n.Leadership().Local })
 	for _, rubbish := range []string{"GET / HTTP/1.1\r\n\r\n", "WRRN\x02\x01\x00\x00", "WRRN\x01\x01\xff\xff", "WRRN\x01\x01\x00\x04\xde\xff\xff\xff"} {
@@ -140,7 +142,7 @@ func TestRubbishOnTheRaftPortIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = c.Write([]byte(rubbish))
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(patience))
 		if b, err := io.ReadAll(c); err == nil && len(b) > 0 {
 			t.Errorf("%q was answered %q", rubbish, b)
 		}
@@ -156,7 +158,7 @@ func TestRubbishOnTheRaftPortIsRefused(t *testing.T) {
 		open = append(open, c)
 	}
 	for _, c := range open {
-		_ = c.SetReadDeadline(time.Now().Add(2 * prefaceLimit))
+		_ = c.SetReadDeadline(time.Now().Add(patience))
 		if _, err := c.Read(make([]byte, 1)); err == nil {
 			t.Error("a silent connection was answered")
 		} else if ne, ok := err.(net.Error); ok && ne.Timeout() {

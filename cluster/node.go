@@ -54,6 +54,7 @@ type Node struct {
 	proposals chan proposal
 	pending   chan pending // closed by hand
 	inFlight  atomic.Int64
+	calls     atomic.Int64  // of raft that somebody waits for, or waited for
 	awaited   chan struct{} // closed by await at its end
 	stopping  chan struct{} // closed at the beginning of Close
 	poked     chan struct{} // raft may have changed; capacity 1
@@ -291,12 +292,15 @@ func (n *Node) close(ctx context.Context) error {
 			}
 			cancel()
 		}
-		n.settle(ctx)
+		settle(ctx, &n.inFlight)
 		if err := n.discovery.Leave(200 * time.Millisecond); err != nil {
 			n.log.Debug("leaving gossip", "error", err)
 		}
 	}
 	n.cancel()
+	if n.Err() == nil {
+		settle(ctx, &n.calls)
+	}
 	n.streams.shut()
 	stopped := n.raft.Shutdown()
 	done := make(chan error, 1)
@@ -321,11 +325,12 @@ func (n *Node) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// settle waits for entries in flight: raft may never answer their futures once it is shut down (rule 6).
-func (n *Node) settle(ctx context.Context) {
+// settle waits, for at most two seconds, until what raft has been asked is answered: it may not be once raft is shut down
+// (rule 6).
+func settle(ctx context.Context, open *atomic.Int64) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	for n.inFlight.Load() > 0 {
+	for open.Load() > 0 {
 		select {
 		case <-time.After(2 * time.Millisecond):
 		case <-ctx.Done():

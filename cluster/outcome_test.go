@@ -67,7 +67,7 @@ func TestRule06AnOutcomeIsNotWrittenOrUnknown(t *testing.T) {
 // vanish in the middle of it, its vote is needed.
 func TestRule20APartitionDuringAnInstallCostsTenSecondsAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulationOf(t, 256<<10)
+		s := newSimulationOf(t, 3, 256<<10)
 		defer s.close()
 		leader := s.leader()
 		behind := s.machines[0]

@@ -63,7 +63,7 @@ func TestRaftIssue522AnUnreadableSnapshotOfTheLeaderIsReplaced(t *testing.T) {
 			})
 			damageSnapshots(t, leader, c.file, c.bad)
 			back := start(t, behind.config)
-			within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			within, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := back.Barrier(within); err != nil || !slices.Equal(back.fsm.all(), leader.fsm.all()) {
 				t.Errorf("%v: applied %d of %d", err, len(back.fsm.all()), len(leader.fsm.all()))

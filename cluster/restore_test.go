@@ -150,6 +150,7 @@ func soloConfig(t *testing.T) Config {
 }
 
 func TestSnapshotsOfALoneNode(t *testing.T) {
+	t.Parallel()
 	n := start(t, soloConfig(t))
 	eventually(t, "leadership", func() bool { return n.Leadership().Local })
 	cutLog(t, n, n)
@@ -185,6 +186,7 @@ func TestSnapshotsOfALoneNode(t *testing.T) {
 
 // A whole log needs no snapshot.
 func TestALoneNodeWithAWholeLogNeedsNoSnapshot(t *testing.T) {
+	t.Parallel()
 	c := soloConfig(t)
 	c.SnapshotBytes = 1 << 20
 	n := start(t, c)

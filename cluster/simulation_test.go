@@ -87,20 +87,21 @@ type machine struct {
 type simulation struct {
 	t        *testing.T
 	snapshot int64 // bytes of log that trigger one; 0 for the default
+	size     int   // machines
 	net      *clustertest.Network
 	dir      *clustertest.Directory
 	machines []*machine
 }
 
-func newSimulation(t *testing.T) *simulation { return newSimulationOf(t, 0) }
+func newSimulation(t *testing.T) *simulation { return newSimulationOf(t, 3, 0) }
 
 // simulatedRate is the simulation's bound of the rate at which snapshots are sent.
 const simulatedRate = 1 << 20
 
-// newSimulationOf starts three nodes that take a snapshot after so many bytes of log.
-func newSimulationOf(t *testing.T, snapshot int64) *simulation {
-	s := &simulation{t: t, snapshot: snapshot, net: clustertest.NewNetwork(), dir: clustertest.NewDirectory()}
-	for i := range 3 {
+// newSimulationOf starts so many nodes that take a snapshot after so many bytes of log.
+func newSimulationOf(t *testing.T, size int, snapshot int64) *simulation {
+	s := &simulation{t: t, snapshot: snapshot, size: size, net: clustertest.NewNetwork(), dir: clustertest.NewDirectory()}
+	for i := range size {
 		m := &machine{name: fmt.Sprintf("n%d", i+1), disk: vfs.NewMem(), stable: stablestore.NewMem()}
 		s.machines = append(s.machines, m)
 		s.start(m)
@@ -112,7 +113,7 @@ func (s *simulation) start(m *machine) {
 	m.fsm = &tape{}
 	m.stable = m.stable.Reopen()
 	var err error
-	m.node, err = cluster.Open(cluster.Config{NodeID: m.name, DataDir: "/data", RaftAddr: m.name + ":0", BootstrapExpect: 3, Files: m.disk, Stable: m.stable,
+	m.node, err = cluster.Open(cluster.Config{NodeID: m.name, DataDir: "/data", RaftAddr: m.name + ":0", BootstrapExpect: s.size, Files: m.disk, Stable: m.stable,
 		Network: s.net.Machine(m.name), Discovery: s.dir.Join, FSM: m.fsm, Report: m.fsm.report, SegmentBytes: 64 << 10, SnapshotBytes: s.snapshot, SnapshotRate: simulatedRate})
 	if err != nil {
 		s.t.Fatal(err)
@@ -310,6 +311,22 @@ func TestRule23ACrashWhileTheClusterFormsIsNotItsEnd(t *testing.T) {
 			s.leader()
 		})
 	}
+}
+
+func TestOneNodeLeadsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulationOf(t, 1, 0)
+		defer s.close()
+		for range 2 {
+			began := time.Now()
+			leader := s.leader()
+			if took := time.Since(began); took > 400*time.Millisecond {
+				t.Errorf("leading took %v", took)
+			}
+			s.crash(leader)
+			s.start(leader)
+		}
+	})
 }
 
 // All nodes start again together: nobody waits for heartbeats that cannot come.

@@ -14,7 +14,7 @@ import (
 // breaks or its process ends in the middle. Meanwhile the leader goes on and nobody stands for election.
 func TestAStateThatBreaksOffInTheMiddleComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulationOf(t, 256<<10)
+		s := newSimulationOf(t, 3, 256<<10)
 		defer s.close()
 		leader := s.leader()
 		behind := s.machines[0]

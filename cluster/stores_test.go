@@ -29,6 +29,7 @@ func proposeMany(t *testing.T, n *testNode, from, to int) {
 }
 
 func TestRule16SnapshotsGoByBytesAndTheLogIsKeptBackToTheOldestOne(t *testing.T) {
+	t.Parallel()
 	n := start(t, Config{NodeID: "solo", DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: "127.0.0.1:0", BootstrapExpect: 1,
 		SnapshotBytes: 20 << 10, SegmentBytes: 8 << 10})
 	eventually(t, "leadership", func() bool { return n.Leadership().Local })
@@ -272,7 +273,7 @@ func TestDamageOfALoneNodeIsRefused(t *testing.T) {
 	}
 }
 
-// startFaulty starts three nodes whose disks can be made to fail; a timeout of 0 is the default.
+// startFaulty starts three nodes whose disks can be made to fail; a timeout of 0 is long.
 func startFaulty(t *testing.T, timeout time.Duration) ([]*testNode, map[*testNode]*vfs.Fault) {
 	faults := map[*testNode]*vfs.Fault{}
 	var nodes []*testNode
@@ -295,7 +296,7 @@ func TestRule19ALeaderWhoseDiskFailsIsReplacedAndSaysSo(t *testing.T) {
 	}
 	select {
 	case <-leader.Failed():
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it has not failed")
 	}
 	if leader.Err() == nil || !strings.Contains(leader.Err().Error(), "input/output") {
@@ -309,7 +310,7 @@ func TestRule19ALeaderWhoseDiskFailsIsReplacedAndSaysSo(t *testing.T) {
 
 // A hung sync is worse: the call does not return, and raft's main goroutine with it.
 func TestRule19ALeaderWhoseDiskHangsIsReplaced(t *testing.T) {
-	nodes, faults := startFaulty(t, 300*time.Millisecond)
+	nodes, faults := startFaulty(t, 2*time.Second)
 	leader := leaderOf(t, nodes)
 	answer := make(chan struct{})
 	defer close(answer)
@@ -317,7 +318,7 @@ func TestRule19ALeaderWhoseDiskHangsIsReplaced(t *testing.T) {
 	leader.Propose([]byte("x"), func(error) {})
 	select {
 	case <-leader.Failed():
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it has not failed")
 	}
 	if next := leaderOf(t, without(nodes, leader)); next.propose(t, "y") != nil {
@@ -336,7 +337,7 @@ func TestRule19ANodeThatCannotKeepItsTermStopsAndSaysSo(t *testing.T) {
 	leader.stop(t) // another term begins, with the follower's vote or without
 	select {
 	case <-follower.Failed():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it has not failed")
 	}
 	if follower.Err() == nil || !strings.Contains(follower.Err().Error(), "input/output") {

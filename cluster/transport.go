@@ -180,12 +180,12 @@ func (t *transport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, arg
 	return err
 }
 
-// contacted reports whether a server answered a call of this term that was sent after a time.
-func (t *transport) contacted(id raft.ServerID, term uint64, after time.Time) bool {
+// contacted reports whether a server answered a call of this term that was not sent before a time.
+func (t *transport) contacted(id raft.ServerID, term uint64, since time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.contacts[id]
-	return c.term == term && c.sent.After(after)
+	return c.term == term && !c.sent.Before(since)
 }
 
 // standForElection makes this node a candidate at once. The caller has checked everything that rule 21 asks for: the
