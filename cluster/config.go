@@ -52,6 +52,9 @@ type Config struct {
 	// others takes no part in elections then until it returns nil; one that is alone takes an older snapshot, or Open fails.
 	Incomplete func() error
 
+	// Restoring, if set, says how far FSM.Restore is, for the log; it is called meanwhile.
+	Restoring func() Progress
+
 	// ObserveApply is told how long the state machine took for each log entry; nil for nobody. It must not block.
 	ObserveApply func(time.Duration)
 	Report       func() Report // this node's view of its state machine, for status

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,11 +19,16 @@ type machine struct {
 	fatal   func(error)
 	newest  func() uint64 // index of the newest snapshot
 
+	progress func() Progress // of a restore; may be nil
+	log      *slog.Logger
+
 	restored func() // a snapshot of the leader's was restored
 
 	bytes   atomic.Int64  // of entries applied since the last snapshot began
 	applied atomic.Uint64 // last command applied
 	waiting atomic.Int32
+
+	replaced atomic.Bool // a snapshot of the leader's has taken the place of what was restored at the start
 
 	mu      sync.Mutex // guards changed
 	changed chan struct{}
@@ -74,6 +80,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 
 // Restore is raft's, of a snapshot that the leader sent.
 func (m *machine) Restore(r io.ReadCloser) error {
+	m.replaced.Store(true)
 	err := m.restore(r, m.newest())
 	if err == nil {
 		m.restored()
@@ -83,7 +90,10 @@ func (m *machine) Restore(r io.ReadCloser) error {
 
 // restore restores a snapshot that was taken at an index.
 func (m *machine) restore(r io.ReadCloser, index uint64) error {
-	if err := m.fsm.Restore(r); err != nil {
+	done := m.tellRestore()
+	err := m.fsm.Restore(r)
+	done(err)
+	if err != nil {
 		return err
 	}
 	m.bytes.Store(0)

@@ -116,7 +116,8 @@ func (n *Node) open() error {
 	n.server = n.identity.server()
 	id := n.identity.get()
 	n.log = n.log.With("node", id.NodeID)
-	n.machine = &machine{fsm: c.FSM, observe: c.ObserveApply, report: c.Report, fatal: n.fail, restored: n.restoredState, newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
+	n.machine = &machine{fsm: c.FSM, observe: c.ObserveApply, report: c.Report, fatal: n.fail, restored: n.restoredState, progress: c.Restoring, log: n.log,
+		newest: func() uint64 { i, _ := n.stores.newestSnapshot(); return i }}
 	if n.stores, err = n.openStores(); err != nil {
 		return err
 	}
@@ -158,8 +159,15 @@ func (n *Node) open() error {
 		n.quarantine(fmt.Sprintf("messages are missing: %v", lost))
 	}
 	served := &servedSnapshots{n.stores.snapshots, n.snapshotSpoiled}
+	tail, found, err := n.stores.tailOf(n.snap.index)
+	if err != nil {
+		return fmt.Errorf("read the end of the log: %w", err)
+	}
 	if err := n.startRaft(served); err != nil {
 		return fmt.Errorf("start raft: %w", err)
+	}
+	if found {
+		n.spawn(func() { n.tellReplay(tail) })
 	}
 	n.raft.RegisterObserver(raft.NewObserver(nil, false, n.observeRaft))
 	n.run()

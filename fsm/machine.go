@@ -123,6 +123,8 @@ type Machine struct {
 	options Options
 	root    *messageRoot // nil: everything stays in memory
 
+	progress progress // of a restore
+
 	applying sync.Mutex   // held while the state changes and the observer is told, so that it hears of entries in order
 	mu       sync.RWMutex // guards what follows
 	state    *state

@@ -14,7 +14,7 @@ func (m *Machine) restore(r io.Reader, repair bool) error {
 	if m.root != nil {
 		open = m.root.make
 	}
-	read, err := readSnapshot(r, open)
+	read, err := readSnapshot(r, open, &m.progress)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}

@@ -68,7 +68,7 @@ func (b *backlog) restored(r io.Reader, o Options) (*backlog, error) {
 	if o.Files != nil {
 		open = next.root.make
 	}
-	state, err := readSnapshot(r, open)
+	state, err := readSnapshot(r, open, new(progress))
 	if err != nil {
 		return nil, err
 	}

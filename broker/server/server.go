@@ -26,7 +26,7 @@ import (
 
 // Config is what a node is started with.
 type Config struct {
-	// Cluster configures the Raft node. FSM, Unreadable, Incomplete, ObserveApply, Report and Clients are filled in by New.
+	// Cluster configures the Raft node. FSM, Unreadable, Incomplete, Restoring, ObserveApply, Report and Clients are filled in by New.
 	Cluster cluster.Config
 
 	NativeAddr, AMQPAddr, HTTPAddr                string // listeners; "" leaves one out
@@ -137,6 +137,7 @@ func (s *Server) open() (err error) {
 		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.Memory.Bodies, Memory: c.Memory.Stored, CollectRecords: c.CollectRecords, Room: s.disk.room})
 	c.Cluster.FSM, c.Cluster.Unreadable = s.machine.FSM(), fsm.Unreadable
 	c.Cluster.Incomplete = s.machine.Incomplete
+	c.Cluster.Restoring = func() cluster.Progress { return cluster.Progress(s.machine.Restoring()) }
 	c.Cluster.Report, c.Cluster.ObserveApply = s.report, s.broker.ObserveApply
 	c.Cluster.Clients = cluster.Addresses{Native: advertised(c.NativeAdvertise, s.nativeListener),
 		AMQP: advertised(c.AMQPAdvertise, s.amqpListener), HTTP: advertised(c.HTTPAdvertise, s.httpListener)}

@@ -275,8 +275,8 @@ func (d *Dir) ReadIndex(queue uint64, f File) ([]Entry, error) {
 
 // readBlocks follows the chain of index blocks from the last to the first.
 func readBlocks(r io.ReaderAt, f File, damage func(int64, string) error) ([]Entry, error) {
-	var blocks [][]Entry
-	total := 0
+	var blocks [][]byte // payloads, the last first
+	var total uint64
 	for at, end := f.Index, f.Length; at != 0; {
 		if at < fileHead || at+frameHead+blockHead > end {
 			return nil, damage(at, "an index block lies outside the file")
@@ -297,23 +297,23 @@ func readBlocks(r io.ReaderAt, f File, damage func(int64, string) error) ([]Entr
 		if what != "" {
 			return nil, damage(at, what)
 		}
-		entries, previous, what := decodeBlock(p, nil)
+		count, previous, what := blockOf(p)
 		if what != "" {
 			return nil, damage(at, what)
 		}
 		if previous >= at {
 			return nil, damage(at, "an index block does not follow the one before it")
 		}
-		blocks = append(blocks, entries)
-		total += len(entries)
+		blocks = append(blocks, p)
+		total += count
 		at, end = previous, at
 	}
-	if uint64(total) != f.Records {
+	if total != f.Records {
 		return nil, damage(f.Index, fmt.Sprintf("the index has %d records, the manifest %d", total, f.Records))
 	}
 	all := make([]Entry, 0, total)
 	for _, b := range slices.Backward(blocks) {
-		all = append(all, b...)
+		all = decodeBlock(b, all)
 	}
 	return all, nil
 }

@@ -144,16 +144,22 @@ func appendEntry(b []byte, e Entry) []byte {
 	return little.AppendUint32(b, e.Body)
 }
 
-// decodeBlock appends the entries of an index block's payload and returns the offset of the block before it.
-func decodeBlock(p []byte, into []Entry) (entries []Entry, previous int64, what string) {
+// blockOf returns the count of an index block's entries and the offset of the block before it; what is a reason when the
+// payload is no index block.
+func blockOf(p []byte) (count uint64, previous int64, what string) {
 	if len(p) < blockHead || p[0] != kindIndex {
-		return into, 0, "a frame that should be an index block is none"
+		return 0, 0, "a frame that should be an index block is none"
 	}
-	count := little.Uint32(p[4:])
-	if uint64(len(p)-blockHead) != uint64(count)*entryBytes {
-		return into, 0, "an index block's count does not fit its length"
+	count = uint64(little.Uint32(p[4:]))
+	if uint64(len(p)-blockHead) != count*entryBytes {
+		return 0, 0, "an index block's count does not fit its length"
 	}
-	for p, previous = p[blockHead:], int64(little.Uint64(p[8:])); len(p) > 0; p = p[entryBytes:] {
+	return count, int64(little.Uint64(p[8:])), ""
+}
+
+// decodeBlock appends the entries of an index block, which blockOf has checked.
+func decodeBlock(p []byte, into []Entry) []Entry {
+	for p = p[blockHead:]; len(p) > 0; p = p[entryBytes:] {
 		offset := little.Uint64(p[16:])
 		into = append(into, Entry{
 			Sequence: little.Uint64(p), Hash: little.Uint64(p[8:]),
@@ -161,7 +167,7 @@ func decodeBlock(p []byte, into []Entry) (entries []Entry, previous int64, what 
 			Length: little.Uint32(p[24:]), Body: little.Uint32(p[28:]),
 		})
 	}
-	return into, previous, ""
+	return into
 }
 
 // FrameHead is how many bytes of a frame FrameLength needs.

@@ -40,6 +40,8 @@ func TestBacklogIdle(t *testing.T) {
 			n.snapshotNow(c)
 			n.snapshotNow(c)
 			again := n.snapshotNow(c) // everything was in files and described before
+			_, err := c.Channel().Publish(ctx, "", "other", client.Message{Body: []byte("behind the snapshot")})
+			c.check(err)
 			state := [2]float64{n.Metric("warren_queues"), n.Metric("warren_queue_messages")}
 
 			n.Kill()
@@ -51,6 +53,9 @@ func TestBacklogIdle(t *testing.T) {
 			ready := time.Since(began)
 			if now := [2]float64{n.Metric("warren_queues"), n.Metric("warren_queue_messages")}; now != state {
 				t.Errorf("%v queues and messages before the restart, %v after it", state, now)
+			}
+			if !n.Logged("restored the state", "phase=snapshot", "percent=100") || !n.Logged("replayed the log", "phase=log", "percent=100") {
+				t.Error("the node has not told how far its start was")
 			}
 			resident, used := n.RSS(), n.processorTime()
 			idle := time.Second
