@@ -271,6 +271,9 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 	if v.single && v.quorum {
 		return false, errorf(fsm.ResourceLocked, "RESOURCE_LOCKED - cannot obtain access to locked queue '%s' in vhost '%s'. basic.get operations are not supported by quorum queues with single active consumer", queue, s.Vhost.Name)
 	}
+	if v.expires {
+		s.leadership.send(fsm.UseQueue{Queue: info.Number})
+	}
 	if err := s.leadership.verify(ctx); err != nil {
 		return false, err
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // upkeep does what a leader does from time to time, until the leadership ends: boot ids of members that came (rule
-// 13), audits (rule 15), auto-delete queues whose consumers did not return (rule 12), acknowledgements that did not come.
+// 13), audits (rule 15), auto-delete queues whose consumers did not return (rule 12), queues that nobody uses
+// (x-expires), acknowledgements that did not come.
 func (l *leadership) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeepInterval)
 	defer tick.Stop()
@@ -21,6 +22,7 @@ func (l *leadership) upkeep(ctx context.Context) {
 		}
 		l.recordBoots()
 		l.dropAbandoned()
+		l.dropUnused()
 		l.expireDeliveries()
 		if time.Since(auditedAt) >= l.broker.config.AuditEvery {
 			auditedAt = time.Now()
@@ -51,6 +53,14 @@ func (l *leadership) recordBoots() {
 	}
 	if len(fresh) > 0 {
 		l.send(fsm.MemberBoots{Boots: fresh})
+	}
+}
+
+// dropUnused deletes queues that were not used for as long as their x-expires says. A use that is in the log before
+// the command keeps the queue.
+func (l *leadership) dropUnused() {
+	for _, q := range l.broker.machine.UnusedQueues(l.broker.clock.now(), dropStep) {
+		l.send(fsm.DeleteUnused{Queue: q.Number, Since: q.Since})
 	}
 }
 

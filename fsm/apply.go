@@ -117,6 +117,8 @@ func (s *state) dispatch(c Command) Result {
 		return s.applyConsumerPresence(c)
 	case *DeleteUnused:
 		return s.applyDeleteUnused(c)
+	case *UseQueue:
+		s.applyUseQueue(c)
 	case *BodyPart:
 		return s.applyBodyPart(c)
 	case *DropUpload:

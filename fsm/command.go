@@ -25,6 +25,7 @@ const (
 	OpDropTransient    Opcode = 35
 	OpConsumerPresence Opcode = 36
 	OpDeleteUnused     Opcode = 37
+	OpUseQueue         Opcode = 38
 	OpBodyPart         Opcode = 48
 	OpDropUpload       Opcode = 49
 	OpMark             Opcode = 56
@@ -79,7 +80,7 @@ type DeleteExchange struct {
 }
 
 // PutQueue declares a queue. The name is never empty: the broker makes names. Result.Queue, Name, Messages and
-// Created are set. An exclusive queue belongs to Owner; another session gets ResourceLocked.
+// Created are set. Finding one that expires when unused is a use of it, unless it is declared as a quorum queue. An exclusive queue belongs to Owner; another session gets ResourceLocked.
 type PutQueue struct {
 	Vhost      uint64
 	Name       string
@@ -225,6 +226,9 @@ type DeleteUnused struct {
 	Queue uint64
 	Since int64
 }
+
+// UseQueue says that somebody has got from a queue without consumers: it counts as unused from now on only.
+type UseQueue struct{ Queue uint64 }
 
 // BodyPart is a piece of a body above 1 MiB (rule 7). Parts of an upload arrive in order of Offset.
 type BodyPart struct {

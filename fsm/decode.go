@@ -154,6 +154,9 @@ func (d *decoder) command(op Opcode) (Command, error) {
 	case OpDeleteUnused:
 		d.want(2)
 		c = &DeleteUnused{Queue: d.uint(), Since: int64(d.uint())}
+	case OpUseQueue:
+		d.want(1)
+		c = &UseQueue{Queue: d.uint()}
 	case OpBodyPart:
 		d.want(6)
 		c = &BodyPart{Session: d.session(), Upload: d.uint(), Offset: d.uint(), Total: d.uint(), Bytes: d.bin()}

@@ -21,6 +21,7 @@ func (DropExclusive) opcode() Opcode    { return OpDropExclusive }
 func (DropTransient) opcode() Opcode    { return OpDropTransient }
 func (ConsumerPresence) opcode() Opcode { return OpConsumerPresence }
 func (DeleteUnused) opcode() Opcode     { return OpDeleteUnused }
+func (UseQueue) opcode() Opcode         { return OpUseQueue }
 func (BodyPart) opcode() Opcode         { return OpBodyPart }
 func (DropUpload) opcode() Opcode       { return OpDropUpload }
 func (Mark) opcode() Opcode             { return OpMark }
@@ -125,6 +126,8 @@ func (c ConsumerPresence) appendTo(b []byte) []byte {
 func (c DeleteUnused) appendTo(b []byte) []byte {
 	return appendUint(appendUint(appendArray(b, 2), c.Queue), uint64(c.Since))
 }
+
+func (c UseQueue) appendTo(b []byte) []byte { return appendUint(appendArray(b, 1), c.Queue) }
 
 func (c BodyPart) appendTo(b []byte) []byte {
 	b = appendUint(appendSession(appendArray(b, 6), c.Session), c.Upload)

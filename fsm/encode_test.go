@@ -26,7 +26,7 @@ func samples() []Command {
 		&Settle{9, Acknowledge, runs}, &Settle{9, Return, runs},
 		&Transaction{[]Command{&Publish{Vhost: 1, Exchange: "e", Properties: []byte{0, 0}, Body: []byte("b")}, &Settle{9, Reject, runs}}},
 		&ClientGone{s}, &LeaderStarted{"n1", true, boots}, &MemberBoots{boots}, &DropExclusive{7}, &DropTransient{8},
-		&ConsumerPresence{9, true}, &DeleteUnused{9, 1 << 41}, &BodyPart{s, 5, 10, 20, []byte("part")}, &DropUpload{s, 5},
+		&ConsumerPresence{9, true}, &DeleteUnused{9, 1 << 41}, &UseQueue{9}, &BodyPart{s, 5, 10, 20, []byte("part")}, &DropUpload{s, 5},
 		&Mark{9, 4096}, &Audit{77, 1, 1 << 63}, &FoundCluster{"id"},
 	}
 }

@@ -231,6 +231,27 @@ func (b *binding) info() BindingInfo {
 	return i
 }
 
+// UnusedQueue is a queue to delete: nobody has used it since a batch clock value, in ms.
+type UnusedQueue struct {
+	Number uint64
+	Since  int64
+}
+
+// UnusedQueues returns up to limit queues that were not used for as long as their x-expires says at a batch clock
+// value, in ms, ascending by number. Its time follows the queues that can expire.
+func (m *Machine) UnusedQueues(now int64, limit int) []UnusedQueue {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var unused []UnusedQueue
+	for _, q := range m.state.expiring {
+		if !q.inUse && q.unusedSince+q.expires <= now {
+			unused = append(unused, UnusedQueue{q.number, q.unusedSince})
+		}
+	}
+	slices.SortFunc(unused, func(a, b UnusedQueue) int { return cmp.Compare(a.Number, b.Number) })
+	return unused[:min(len(unused), limit)]
+}
+
 // AbandonedQueues returns up to limit numbers of auto-delete queues that had a consumer and have had none since a
 // batch clock value not after before, in ms (rule 12), ascending.
 func (m *Machine) AbandonedQueues(before int64, limit int) []uint64 {

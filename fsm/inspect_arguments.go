@@ -18,6 +18,9 @@ func (q *QueueInfo) SingleActiveConsumer() bool {
 	return f != nil && f.tag == 't' && f.value[0] != 0
 }
 
+// Expires reports whether the queue goes when it is not used for a time (x-expires).
+func (q *QueueInfo) Expires() bool { return q.argument("x-expires") != nil }
+
 // ConsumerTimeout returns the queue's x-consumer-timeout in ms, if it has one.
 func (q *QueueInfo) ConsumerTimeout() (ms int64, ok bool) {
 	f := q.argument("x-consumer-timeout")

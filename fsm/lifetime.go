@@ -72,6 +72,20 @@ func (s *state) applyConsumerPresence(c *ConsumerPresence) Result {
 	return Result{}
 }
 
+func (s *state) applyUseQueue(c *UseQueue) {
+	if q := s.queues[c.Queue]; q != nil {
+		s.renew(q)
+	}
+}
+
+// renew begins the time without use of a queue that has no consumer anew.
+func (s *state) renew(q *queue) {
+	if !q.inUse && q.unusedSince != s.clock {
+		q.unusedSince = s.clock
+		s.touch(q)
+	}
+}
+
 func (s *state) applyDeleteUnused(c *DeleteUnused) Result {
 	q := s.queues[c.Queue]
 	if q == nil || q.inUse || q.unusedSince > c.Since {

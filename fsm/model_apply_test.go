@@ -156,12 +156,16 @@ func (m *model) putQueue(c *PutQueue) Result {
 		return Result{Code: NotFound}
 	}
 	quorum := bytes.Contains(c.Arguments, []byte("quorum"))
+	expires := bytes.Contains(c.Arguments, []byte("x-expires"))
 	if q := m.queue(v, c.Name); q != nil {
 		switch {
 		case q.exclusive != c.Exclusive || q.exclusive && q.owner != c.Owner:
 			return Result{Code: ResourceLocked}
-		case !q.exclusive && q.durable != c.Durable || q.autoDelete != c.AutoDelete || q.keepAll != quorum:
+		case !q.exclusive && q.durable != c.Durable || q.autoDelete != c.AutoDelete || q.keepAll != quorum || q.expires != expires:
 			return Result{Code: PreconditionFailed}
+		}
+		if q.expires && !q.keepAll && !q.inUse {
+			q.since = m.clock
 		}
 		return Result{Queue: q.number, Messages: uint64(len(q.live))}
 	}
@@ -169,7 +173,7 @@ func (m *model) putQueue(c *PutQueue) Result {
 		return Result{Code: PreconditionFailed}
 	}
 	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
-		keepAll: quorum, arguments: c.Arguments, since: m.clock}
+		keepAll: quorum, expires: expires, arguments: c.Arguments, since: m.clock}
 	if c.Exclusive {
 		q.owner = c.Owner
 	}
@@ -276,6 +280,10 @@ func (m *model) applyLife(c Command) Result {
 		if q := m.numbered(c.Queue); q != nil && !q.inUse && q.since <= c.Since {
 			m.removeQueue(q)
 			return Result{Messages: uint64(len(q.live))}
+		}
+	case *UseQueue:
+		if q := m.numbered(c.Queue); q != nil && !q.inUse {
+			q.since = m.clock
 		}
 	case *BodyPart:
 		key := modelUpload{c.Session, c.Upload}

@@ -172,7 +172,8 @@ func (d drawer) command() Command {
 	case 6, 7, 8, 9:
 		return &PutQueue{Vhost: d.vhost(), Name: d.queueName(), Durable: drawOf(d, "durable", true, true, false),
 			AutoDelete: drawOf(d, "auto-delete", false, false, true), Exclusive: drawOf(d, "exclusive", false, false, true), Owner: d.session(),
-			Arguments: drawOf(d, "arguments", nil, nil, table("x-queue-type", "quorum"), table("x-queue-type", "classic"))}
+			Arguments: drawOf(d, "arguments", nil, nil, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
+				table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)))}
 	case 10:
 		c := &DeleteQueue{Vhost: d.vhost(), Name: d.queueName(), IfEmpty: d.bool("if-empty"), Held: d.runs(), Session: d.session()}
 		if d.bool("numbered") {
@@ -218,6 +219,9 @@ func (d drawer) command() Command {
 	case 26, 27:
 		return &ConsumerPresence{Queue: d.queue(), Present: d.bool("present")}
 	case 28:
+		if d.bool("use") {
+			return &UseQueue{Queue: d.queue()}
+		}
 		return &DeleteUnused{Queue: d.queue(), Since: rapid.Int64Range(0, max(d.m.clock, 0)).Draw(d.T, "since")}
 	case 29, 30, 31:
 		return d.part()

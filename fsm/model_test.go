@@ -45,6 +45,7 @@ type modelQueue struct {
 	vhost                                   *modelVhost
 	name                                    string
 	durable, exclusive, autoDelete, keepAll bool
+	expires                                 bool
 	arguments                               []byte
 	owner                                   Session
 	mark, suspicion, last                   uint64

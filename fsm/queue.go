@@ -12,6 +12,11 @@ func (s *state) insertQueue(q *queue) {
 	if f := find(fields, "x-queue-type"); f != nil {
 		q.keepAll = string(f.value) == "quorum"
 	}
+	if f := find(fields, "x-expires"); f != nil {
+		if q.expires, _ = f.integer(); q.expires > 0 {
+			s.expiring[q.number] = q
+		}
+	}
 	q.vhost.queues[q.name] = q
 	s.queues[q.number] = q
 	q.inAll = s.byNumber.PushBack(q)
@@ -66,6 +71,9 @@ func (s *state) applyPutQueue(c *PutQueue) Result {
 		return r
 	}
 	if q != nil {
+		if q.expires > 0 && !q.keepAll {
+			s.renew(q)
+		}
 		return Result{Queue: q.number, Messages: q.messages.count}
 	}
 	q = &queue{number: s.nextNumber(), vhost: v, name: strings.Clone(c.Name), durable: c.Durable && !c.Exclusive,
@@ -82,6 +90,7 @@ func (s *state) deleteQueue(q *queue) {
 	q.gone = true
 	delete(q.vhost.queues, q.name)
 	delete(s.queues, q.number)
+	delete(s.expiring, q.number)
 	s.byNumber.Remove(q.inAll)
 	s.drop.removeQueue(q)
 	if q.exclusive {

@@ -388,6 +388,38 @@ func TestRule12LifetimesOverAChangeOfLeader(t *testing.T) {
 	w.is("sessions", len(w.state.sessions), 0)
 }
 
+func TestAQueueExpiresWhenItIsNotUsed(t *testing.T) {
+	w := newWorld(t)
+	w.now = 1000
+	expires := table("x-expires", int32(500))
+	declare := PutQueue{Vhost: 1, Name: "classic", Durable: true, Arguments: expires}
+	classic := w.one(declare).Queue
+	quorum := PutQueue{Vhost: 1, Name: "quorum", Durable: true, Arguments: table("x-queue-type", "quorum", "x-expires", int32(500))}
+	kept := w.one(quorum).Queue
+	w.queue("plain")
+	unused := func(now int64, want ...UnusedQueue) {
+		t.Helper()
+		w.is("unused", append([]UnusedQueue{}, w.UnusedQueues(now, 10)...), append([]UnusedQueue{}, want...))
+	}
+	unused(1499)
+	unused(1500, UnusedQueue{classic, 1000}, UnusedQueue{kept, 1000})
+	w.is("bounded", len(w.UnusedQueues(1500, 1)), 1)
+	w.now = 1400
+	w.do(declare, quorum) // of a quorum queue that is no use
+	unused(1500, UnusedQueue{kept, 1000})
+	w.do(UseQueue{Queue: kept})
+	unused(1500)
+	w.do(DeleteUnused{Queue: kept, Since: 1000})
+	w.swapped()
+	w.do(ConsumerPresence{Queue: classic, Present: true}, UseQueue{Queue: classic})
+	unused(5000, UnusedQueue{kept, 1400})
+	w.do(DeleteUnused{Queue: classic, Since: 5000}, DeleteUnused{Queue: kept, Since: 1400})
+	w.now = 6000
+	w.do(ConsumerPresence{Queue: classic})
+	unused(6499)
+	unused(6500, UnusedQueue{classic, 6000})
+}
+
 func TestRule13ColdStartDropsWhatIsTransient(t *testing.T) {
 	w := newWorld(t)
 	q := w.queue("q")

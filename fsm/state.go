@@ -24,6 +24,7 @@ type state struct {
 	queues      map[uint64]*queue
 	byNumber    numbered // the queues
 	drop        droppable
+	expiring    map[uint64]*queue // that go when they are not used
 	sessions    map[Session]*session
 	uploads     int    // unfinished uploads
 	uploadBytes uint64 // received by them
@@ -111,7 +112,8 @@ type queue struct {
 	messages    messages
 
 	// derived
-	keepAll      bool // x-queue-type quorum: the delivery mode is ignored (rule 9)
+	expires      int64 // ms without use after which it goes (x-expires); 0: never
+	keepAll      bool  // x-queue-type quorum: the delivery mode is ignored (rule 9)
 	into         bindingList
 	fixed        uint64 // hash of what never changes
 	hash         uint64 // its part of state.sum
@@ -161,6 +163,7 @@ func newState() *state {
 		vhosts:     make(map[uint64]*vhost),
 		vhostNames: make(map[string]*vhost),
 		queues:     make(map[uint64]*queue),
+		expiring:   make(map[uint64]*queue),
 		sessions:   make(map[Session]*session),
 		producers:  producers{byID: make(map[string]*producer)},
 	}
