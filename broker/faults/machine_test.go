@@ -42,6 +42,7 @@ type machine struct {
 	net    *simulation.Net
 	// snapshotBytes is how much log triggers a snapshot and is kept behind the one before the newest.
 	snapshotBytes int64
+	diskTimeout   time.Duration // 0 for the default
 	process       *process
 	ended         sync.WaitGroup // everything that still runs of earlier processes
 }
@@ -116,7 +117,7 @@ func (m *machine) start() error {
 	p := &process{network: m.net.Attach("n1"), done: make(chan struct{})}
 	config := server.Config{
 		Cluster: cluster.Config{NodeID: "n1", DataDir: "data", RaftAddr: "n1:5680", GossipAddr: "n1:5690", BootstrapExpect: 1,
-			SegmentBytes: 8 << 10, SnapshotBytes: m.snapshotBytes, Files: files, Network: p.network, Stable: &stable{m.stable, &p.gone},
+			SegmentBytes: 8 << 10, SnapshotBytes: m.snapshotBytes, DiskTimeout: m.diskTimeout, Files: files, Network: p.network, Stable: &stable{m.stable, &p.gone},
 			Discovery: func(self cluster.Member) (cluster.Discovery, error) {
 				return &single{self, make(chan struct{}, 1)}, nil
 			}},
