@@ -14,6 +14,8 @@ import (
 // out. Safe for concurrent use. It uses no clock and may be used inside a synctest bubble.
 type Disk struct {
 	Mem *vfs.Mem
+	// EndHung ends the process at the call that hangs, as a watchdog does in the end. It is set before the run.
+	EndHung bool
 
 	plain func(string) string // how names are recorded; nil leaves them as they are
 	call  Call
@@ -78,6 +80,13 @@ func (d *Disk) Kill() {
 	}
 }
 
+// Down reports whether no process runs: it was killed, or the power has gone.
+func (d *Disk) Down() bool {
+	d.power.RLock()
+	defer d.power.RUnlock()
+	return d.boot == nil
+}
+
 // Cut is a loss of power after the process has ended: what it had not synced is gone.
 func (d *Disk) Cut() {
 	d.Kill()
@@ -88,6 +97,9 @@ func (d *Disk) around(b *boot, op vfs.Op, name string, size int, call func(int) 
 	picked := d.record(op, name)
 	fail := func(err error) error { return &os.PathError{Op: string(op), Path: name, Err: err} }
 	if picked && d.kind == Hangs {
+		if d.EndHung {
+			d.Kill()
+		}
 		<-b.killed
 		return fail(syscall.EIO)
 	}
