@@ -50,11 +50,7 @@ func readSnapshot(r io.Reader, open func() (*messageFiles, error), p *progress) 
 	}
 	for i := range manifest.Queues {
 		q := &manifest.Queues[i]
-		placed, err := out.receive(in, q)
-		if err == nil {
-			err = out.build(q, placed)
-		}
-		if err != nil {
+		if err := out.receive(in, q); err != nil {
 			return nil, fmt.Errorf("restore queue %d: %w", q.Number, err)
 		}
 	}

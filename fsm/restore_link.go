@@ -62,8 +62,14 @@ func (r *restored) link(source FileSource, q *store.Queue) error {
 	if !errors.Is(err, errOrder) {
 		return err
 	}
-	var placed []placedEntry // a collection copied records out of turn: all must be known before the first
-	err = r.indexes(q.Number, files, func(file uint32, entries []store.Entry) error {
+	return r.buildFrom(q, files)
+}
+
+// buildFrom makes a queue's messages from the indexes of its files, in any order: a collection has copied records out of
+// turn, and all must be known before the first is entered.
+func (r *restored) buildFrom(q *store.Queue, files []store.File) error {
+	var placed []placedEntry
+	err := r.indexes(q.Number, files, func(file uint32, entries []store.Entry) error {
 		for _, e := range entries {
 			placed = append(placed, placedEntry{Entry: e, file: file})
 		}

@@ -2,14 +2,17 @@ package fsm
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/warrenmq/warren/fsm/store"
 )
 
-// receive reads a queue's records from the stream, into new files or into memory.
-func (r *restored) receive(in *bufio.Reader, q *store.Queue) (placed []placedEntry, err error) {
+// receive makes a queue's messages of its records in the stream, which go into new files or into memory.
+func (r *restored) receive(in *bufio.Reader, q *store.Queue) (err error) {
+	b, ordered := newRebuilt(q), true
+	var placed []placedEntry // memory only
 	var w *store.Writer
 	var queue *queueFiles
 	if r.files != nil {
@@ -22,15 +25,16 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (placed []placedEnt
 	}
 	var offset int64
 	var buf []byte // of the record at hand; a message in memory keeps its own
+	var record store.Record
 	for _, f := range q.Files {
 		damaged := 0
 		for left := f.LiveBytes(); left > 0; {
 			frame, err := readFrame(in, buf, left, offset)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			record := new(store.Record)
-			_, what := store.DecodeFrame(frame, record)
+			record = store.Record{}
+			_, what := store.DecodeFrame(frame, &record)
 			at := offset
 			left -= int64(len(frame))
 			offset += int64(len(frame))
@@ -40,7 +44,7 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (placed []placedEnt
 				r.damaged = append(r.damaged, &store.Damage{File: streamName, Offset: at, Queue: q.Number, What: what})
 				if damaged++; damaged > 1 {
 					if _, err := io.CopyN(io.Discard, in, left); err != nil {
-						return nil, cutShort(offset, err)
+						return cutShort(offset, err)
 					}
 					offset, left = offset+left, 0
 				}
@@ -49,36 +53,61 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (placed []placedEnt
 			}
 			r.progress.messages.Add(1)
 			r.progress.bytes.Add(uint64(len(record.Body)))
-			p := placedEntry{Entry: store.Entry{Sequence: record.Sequence, Hash: record.Hash, Body: uint32(len(record.Body)), Transient: record.Transient}}
 			if r.files == nil {
-				p.content = contentOf(record)
-				placed = append(placed, p)
+				e := store.Entry{Sequence: record.Sequence, Hash: record.Hash, Body: uint32(len(record.Body)), Transient: record.Transient}
+				placed = append(placed, placedEntry{Entry: e, content: contentOf(&record)})
 				buf = nil
 				continue
 			}
 			buf = frame
 			if w != nil && w.Length() >= r.files.rollBytes {
 				if err := queue.close(w); err != nil {
-					return nil, err
+					return err
 				}
 				w = nil
 			}
 			if w == nil {
 				if w, err = r.files.create(q.Number, queue); err != nil {
-					return nil, err
+					return err
 				}
 			}
-			if p.Entry, err = w.AppendFrame(frame, record); err != nil {
-				return nil, err
+			e, err := w.AppendFrame(frame, &record)
+			if err != nil {
+				return err
 			}
-			p.file = w.Number()
-			placed = append(placed, p)
+			if !ordered {
+				continue
+			}
+			if err := b.add(&e, w.Number(), nil); errors.Is(err, errOrder) {
+				ordered = false
+			} else if err != nil {
+				return err
+			}
 		}
 	}
-	if w != nil {
-		return placed, queue.close(w)
+	if last := w; last != nil {
+		w = nil
+		if err := queue.close(last); err != nil {
+			return err
+		}
 	}
-	return placed, nil
+	switch {
+	case r.files == nil:
+		return r.build(q, placed)
+	case ordered:
+		return r.enter(b)
+	}
+	return r.buildFrom(q, queue.whole())
+}
+
+// whole returns files all of whose records are live.
+func (q *queueFiles) whole() (files []store.File) {
+	for _, f := range q.files {
+		f.Valid, f.Live = f.Records, []store.Extent{{From: 0, To: f.Length}}
+		files = append(files, f)
+	}
+	sortFiles(files)
+	return files
 }
 
 // close finishes a file that is complete.
