@@ -1,25 +1,28 @@
 package fsm
 
-// bodies are the bytes of bodies and properties that queues keep in memory; a message in several queues counts in each.
-type bodies struct {
-	memory    uint64
-	unwritten uint64 // those that are in no file yet: they cannot leave memory
+// weights are the bytes that queues take in memory.
+type weights struct {
+	contents  uint64 // bodies, properties and what belongs to them; a message in several queues counts in each
+	unwritten uint64 // those of them that are in no file yet: they cannot leave memory
+	index     uint64 // what is there for every message
 }
 
-func (b *bodies) remove(other bodies) {
-	b.memory -= other.memory
-	b.unwritten -= other.unwritten
+func (w *weights) remove(other weights) {
+	w.contents -= other.contents
+	w.unwritten -= other.unwritten
+	w.index -= other.index
 }
 
 // weigh brings the state's sum up to date with what a queue keeps in memory.
 func (s *state) weigh(q *queue) {
-	s.bodies.memory += q.messages.memory - q.held.memory
-	s.bodies.unwritten += q.messages.unwritten - q.held.unwritten
-	q.held = bodies{q.messages.memory, q.messages.unwritten}
+	now := q.messages.weights()
+	s.memory.contents += now.contents - q.held.contents
+	s.memory.unwritten += now.unwritten - q.held.unwritten
+	s.memory.index += now.index - q.held.index
+	q.held = now
 }
 
-// indexBytes is what a message takes in memory when its body does not: its slot and its part of the chunk.
-const indexBytes = 48
+func (m *messages) weights() weights { return weights{m.memory, m.unwritten, m.index} }
 
 // bodyMemory returns how many bytes of bodies may stay in memory: the longer the queues, the fewer, for what they take
 // without bodies comes out of the same Memory. The caller holds mu.
@@ -31,7 +34,7 @@ func (m *Machine) bodyMemory() uint64 {
 	if m.options.Memory <= 0 {
 		return most
 	}
-	index, least := m.state.messages*indexBytes, most/leastBodies
+	index, least := m.state.memory.index, most/leastBodies
 	if total := uint64(m.options.Memory); index+least < total {
 		return min(most, total-index)
 	}
@@ -41,10 +44,10 @@ func (m *Machine) bodyMemory() uint64 {
 // leastBodies is the part of BodyMemory that bodies keep however many messages there are.
 const leastBodies = 8
 
-// Bodies returns the bytes of bodies and properties that are in memory, and how many of them are in no file yet and so
+// Bodies returns the bytes that the contents of messages take in memory, and how many of them are in no file yet and so
 // cannot leave it before the next snapshot. A message in several queues counts in each.
 func (m *Machine) Bodies() (memory, unwritten uint64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.state.bodies.memory, m.state.bodies.unwritten
+	return m.state.memory.contents, m.state.memory.unwritten
 }

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"unsafe"
 )
 
 // content is what never changes of a message. One content may be in many queues. In a message that is not in a file
@@ -20,7 +21,8 @@ type content struct {
 // snapshot is a microsecond, large enough that a million messages are a few thousand references.
 const chunkSlots = 256
 
-// slot is one message: in memory, in a file, or both. With the body only in a file a message costs these 40 bytes.
+// slot is one message: in memory, in a file, or both. When the bodies of a chunk are only in files its slots are packed:
+// see pack. A new field must be packed, too.
 type slot struct {
 	content *content // nil when the body is only in the file
 	hash    uint64   // content.hash, kept when the content leaves memory
@@ -38,12 +40,15 @@ const (
 
 func (s *slot) deliveries() uint32 { return s.state & maxDeliveryCount }
 
-// size is what the content of a slot takes in memory: bodies and properties.
+// contentBytes is what a content takes in memory beside its body and properties, which is most of a small message.
+const contentBytes = 128
+
+// size is what the content of a slot takes in memory.
 func (s *slot) size() uint64 {
 	if s.content == nil {
 		return 0
 	}
-	return uint64(len(s.content.body) + len(s.content.properties))
+	return contentBytes + uint64(len(s.content.body)+len(s.content.properties))
 }
 
 // chunk is the messages of chunkSlots consecutive sequence numbers. One that a snapshot may be reading (its epoch is
@@ -51,40 +56,28 @@ func (s *slot) size() uint64 {
 type chunk struct {
 	index     uint64 // its first sequence is index*chunkSlots + 1
 	epoch     uint64
-	live      [chunkSlots / 64]uint64 // bit i: the message of slots[i] is live
-	count     int                     // live messages
-	unwritten int                     // live messages that are in no file
-	counted   int                     // live messages with a delivery count
-	held      int                     // live messages whose content is in memory
-	slots     []slot                  // the dead ones are zero
+	serial    uint64  // of the queue's chunks and their copies each has another
+	live      slotSet // bit i: the message of slots[i] is live
+	count     int     // live messages
+	unwritten int     // live messages that are in no file
+	counted   int     // live messages with a delivery count
+	held      int     // live messages whose content is in memory
+	slots     []slot  // the dead ones are zero; nil when packed
+	packed    []byte  // or nil; never changes
+	rows      slotSet // whose slots are in packed
+	width     int     // how many slots there are when they are packed
 }
 
 func (c *chunk) first() uint64 { return c.index*chunkSlots + 1 }
 
 // has reports whether position i is live.
-func (c *chunk) has(i int) bool { return c.live[i/64]&(1<<(i%64)) != 0 }
+func (c *chunk) has(i int) bool { return c.live.has(i) }
 
 // from returns the first live position from i on, or -1.
-func (c *chunk) from(i int) int {
-	for w := i / 64; w < len(c.live); w++ {
-		word := c.live[w]
-		if w == i/64 {
-			word &= ^uint64(0) << (i % 64)
-		}
-		if word != 0 {
-			return w*64 + bits.TrailingZeros64(word)
-		}
-	}
-	return -1
-}
+func (c *chunk) from(i int) int { return c.live.from(i) }
 
 // after returns the first live position behind i, or -1.
-func (c *chunk) after(i int) int {
-	if i+1 >= chunkSlots {
-		return -1
-	}
-	return c.from(i + 1)
-}
+func (c *chunk) after(i int) int { return c.live.from(i + 1) }
 
 // messages is the ordered set of live messages of one queue. Sequence numbers start at 1 and never repeat. Its zero
 // value is empty and ready. All of it belongs to the machine's lock; a view may be read without.
@@ -99,8 +92,10 @@ type messages struct {
 	version   uint64        // raised by each change
 	count     uint64        // live messages
 	bytes     uint64        // their bodies
-	memory    uint64        // bytes of bodies and properties in memory
+	memory    uint64        // bytes of contents in memory
 	unwritten uint64        // those of them that are in no file
+	index     uint64        // bytes of the chunks
+	serial    uint64        // the last one given to a chunk
 	sum       uint64        // of contribution over the live messages
 	viewed    *messagesView // the last view, until something changes
 }
@@ -145,18 +140,44 @@ func (m *messages) at(sequence uint64) (where, position int, ok bool) {
 	return where, position, ok && m.chunks[where].has(position)
 }
 
-// writable returns a chunk that no view shares.
-func (m *messages) writable(where int) *chunk {
+// own returns a chunk that no view shares.
+func (m *messages) own(where int) *chunk {
 	m.viewed = nil
 	c := m.chunks[where]
 	if c.epoch == m.epoch {
 		return c
 	}
 	copied := *c
-	copied.epoch = m.epoch
-	copied.slots = append(make([]slot, 0, max(cap(c.slots), len(c.slots))), c.slots...)
-	m.chunks[where] = &copied
+	if c.packed == nil {
+		copied.slots = append(make([]slot, 0, cap(c.slots)), c.slots...)
+	}
+	m.replace(where, &copied)
 	return &copied
+}
+
+// writable returns a chunk that no view shares and whose slots may be changed.
+func (m *messages) writable(where int) *chunk {
+	if m.chunks[where].packed != nil {
+		m.unpack(where)
+	}
+	return m.own(where)
+}
+
+// replace puts a chunk that no view shares in place of another.
+func (m *messages) replace(where int, c *chunk) {
+	m.viewed = nil
+	m.serial++
+	c.epoch, c.serial = m.epoch, m.serial
+	m.index += c.weight() - m.chunks[where].weight()
+	m.chunks[where] = c
+}
+
+// chunkBytes is what a chunk takes in memory beside its slots.
+const chunkBytes = 176
+
+// weight is what a chunk takes in memory without contents.
+func (c *chunk) weight() uint64 {
+	return chunkBytes + uint64(cap(c.slots))*uint64(unsafe.Sizeof(slot{})) + uint64(len(c.packed))
 }
 
 // append adds a message and returns its sequence.
@@ -172,28 +193,34 @@ func (m *messages) append(c *content) uint64 {
 
 // put adds a live message at a sequence above all there are. The caller sets last.
 func (m *messages) put(sequence uint64, s slot) {
-	index, position := (sequence-1)/chunkSlots, int((sequence-1)%chunkSlots)
-	n := len(m.chunks)
+	index, n := (sequence-1)/chunkSlots, len(m.chunks)
 	if n == 0 || m.chunks[n-1].index != index {
 		if n > 0 && m.chunks[n-1].count == 0 {
-			m.chunks = m.chunks[:n-1]
+			m.drop(n - 1)
+			n--
 		}
-		m.chunks = append(m.chunks, &chunk{index: index, epoch: m.epoch})
-		n = len(m.chunks)
+		m.insert(n, index)
+		n++
 	}
-	c := m.writable(n - 1)
-	for len(c.slots) < position {
-		c.slots = append(c.slots, slot{})
+	m.place(m.writable(n-1), sequence, s)
+}
+
+// insert makes an empty chunk with an index.
+func (m *messages) insert(where int, index uint64) {
+	m.serial++
+	c := &chunk{index: index, epoch: m.epoch, serial: m.serial}
+	m.chunks = slices.Insert(m.chunks, where, c)
+	m.index += c.weight()
+}
+
+// place adds a live message to a chunk that may be changed.
+func (m *messages) place(c *chunk, sequence uint64, s slot) {
+	position := int(sequence - c.first())
+	if position >= len(c.slots) {
+		m.extend(c, position+1)
 	}
-	if len(c.slots) == cap(c.slots) {
-		room := min(max(len(c.slots), 4), chunkSlots-len(c.slots))
-		if n > 1 { // the queue is no small one
-			room = chunkSlots - len(c.slots)
-		}
-		c.slots = slices.Grow(c.slots, room)
-	}
-	c.slots = append(c.slots, s)
-	c.live[position/64] |= 1 << (position % 64)
+	c.slots[position] = s
+	c.live.add(position)
 	c.count++
 	if s.content != nil {
 		c.held++
@@ -210,6 +237,20 @@ func (m *messages) put(sequence uint64, s slot) {
 	m.count++
 	m.bytes += uint64(s.body)
 	m.sum += contribution(s.hash, sequence, s.deliveries())
+}
+
+// extend makes a chunk n slots long.
+func (m *messages) extend(c *chunk, n int) {
+	if n > cap(c.slots) {
+		room := min(max(n, 4, 2*len(c.slots)), chunkSlots)
+		if len(m.chunks) > 1 { // the queue is no small one
+			room = chunkSlots
+		}
+		m.index -= c.weight()
+		c.slots = append(make([]slot, 0, room), c.slots...)
+		m.index += c.weight()
+	}
+	c.slots = c.slots[:n]
 }
 
 // next returns the first live sequence not below from.
@@ -238,7 +279,14 @@ func (m *messages) first() (uint64, bool) { return m.next(1) }
 // transient reports whether a live message goes at a cold start.
 func (m *messages) transient(sequence uint64) bool {
 	where, position, ok := m.at(sequence)
-	return ok && m.chunks[where].slots[position].state&slotTransient != 0
+	if !ok {
+		return false
+	}
+	if c := m.chunks[where]; c.packed == nil {
+		return c.slots[position].state&slotTransient != 0
+	}
+	var open opened
+	return open.slots(m.chunks[where])[position].state&slotTransient != 0
 }
 
 // raise adds one to the delivery count of a message; false when it is not live.
@@ -268,34 +316,15 @@ func (m *messages) remove(sequence uint64) bool {
 	if !ok {
 		return false
 	}
-	c := m.writable(where)
-	s := &c.slots[position]
-	m.version++
-	m.count--
-	m.bytes -= uint64(s.body)
-	m.sum -= contribution(s.hash, sequence, s.deliveries())
-	if s.content != nil {
-		c.held--
-		m.memory -= s.size()
-	}
-	if s.file == 0 {
-		c.unwritten--
-		m.unwritten -= s.size()
-	}
-	if s.deliveries() > 0 {
-		c.counted--
-	}
-	*s = slot{}
-	c.live[position/64] &^= 1 << (position % 64)
-	c.count--
-	if c.count == 0 && (where < len(m.chunks)-1 || len(c.slots) == chunkSlots) {
-		m.drop(where) // the last one, while it fills, stays for the next append
-	}
+	var one slotSet
+	one.add(position)
+	m.removeFrom(where, one)
 	return true
 }
 
 // drop frees an empty chunk.
 func (m *messages) drop(where int) {
+	m.index -= m.chunks[where].weight()
 	if where == 0 {
 		m.chunks[0] = nil
 		m.chunks = m.chunks[1:]
@@ -332,22 +361,6 @@ func (c *chunk) liveBetween(r Run) (total uint64) {
 	return total
 }
 
-// load returns a live message. When its body is only in a file the message has its sequence and delivery count, and
-// where says the rest; inMemory is false then.
-func (m *messages) load(sequence uint64) (msg Message, where slot, inMemory, ok bool) {
-	at, position, ok := m.at(sequence)
-	if !ok {
-		return Message{}, slot{}, false, false
-	}
-	s := m.chunks[at].slots[position]
-	msg = Message{Sequence: sequence, DeliveryCount: s.deliveries(), Redelivered: s.deliveries() > 0}
-	if s.content == nil {
-		return msg, s, false, true
-	}
-	s.content.into(&msg)
-	return msg, s, true, true
-}
-
 // into fills in what a content knows of a message.
 func (c *content) into(msg *Message) {
 	msg.Exchange, msg.RoutingKey = c.exchange, c.routingKey
@@ -368,82 +381,23 @@ func (m *messages) view() messagesView {
 	}
 	m.epoch++
 	if m.count == 0 {
-		m.chunks = nil
+		m.chunks, m.index = nil, 0
 	}
 	m.viewed = &messagesView{last: m.last, version: m.version, count: m.count, bytes: m.bytes, sum: m.sum,
 		chunks: slices.Clone(m.chunks)}
 	return *m.viewed
 }
 
-// place is where a record is.
-type place struct {
-	sequence uint64
-	offset   int64
-	length   uint32
-	file     uint32
-}
-
-// written notes that a live message's record is in a file, and replaces its content by copied, nil to let it go. A
-// message that is gone, or whose record another file has (from), is left alone.
-func (m *messages) written(p place, from uint32, copied *content) {
-	where, position, ok := m.at(p.sequence)
-	if !ok || m.chunks[where].slots[position].file != from {
-		return
-	}
-	c := m.writable(where)
-	s := &c.slots[position]
-	if from == 0 {
-		c.unwritten--
-		m.unwritten -= s.size()
-		if copied == nil {
-			m.forget(c, s)
-		} else {
-			s.content = copied
-		}
-	}
-	s.file, s.offset, s.length = p.file, uint64(p.offset), p.length
-}
-
-// forget lets the content of a slot leave memory.
-func (m *messages) forget(c *chunk, s *slot) {
-	if s.content != nil {
-		c.held--
-		m.memory -= s.size()
-		s.content = nil
-	}
-}
-
-// evict lets contents that are in files leave memory, the last first, until at most keep bytes are left or the
-// chunks are through, at most limit chunks a call counted from position end down. It returns where to go on, 0 at
-// the end.
-func (m *messages) evict(keep uint64, end, limit int) int {
-	end = min(end, len(m.chunks))
-	for ; end > 0 && limit > 0 && m.memory > keep; end, limit = end-1, limit-1 {
-		if c := m.chunks[end-1]; c.held == c.unwritten {
-			continue // nothing in it is both in memory and in a file
-		}
-		c := m.writable(end - 1)
-		for i := len(c.slots) - 1; i >= 0 && m.memory > keep; i-- {
-			if c.slots[i].file != 0 {
-				m.forget(c, &c.slots[i])
-			}
-		}
-	}
-	if m.memory <= keep {
-		return 0
-	}
-	return end
-}
-
 // all calls yield for each live message of a view in order until it returns false.
 func (v *messagesView) all(yield func(sequence uint64, s *slot) bool) {
+	var open opened
 	for _, c := range v.chunks {
-		first := c.first()
+		first, slots := c.first(), open.slots(c)
 		for w, word := range c.live {
 			for word != 0 {
 				i := w*64 + bits.TrailingZeros64(word)
 				word &= word - 1
-				if !yield(first+uint64(i), &c.slots[i]) {
+				if !yield(first+uint64(i), &slots[i]) {
 					return
 				}
 			}

@@ -8,9 +8,6 @@ const (
 	manyOfChunk  = 16
 )
 
-// slotSet is a set of positions in a chunk, as chunk.live is.
-type slotSet [chunkSlots / 64]uint64
-
 // removeRuns takes away the live messages in ascending, disjoint runs and returns how many there were. Its time
 // follows the live messages in the runs, not their width, and is less for many: see removeMany.
 func (m *messages) removeRuns(runs []Run) uint64 {
@@ -21,13 +18,38 @@ func (m *messages) removeRuns(runs []Run) uint64 {
 			return m.removeMany(runs, false)
 		}
 	}
-	for _, r := range runs {
-		for at, ok := m.next(r.From); ok && at <= r.To; at, ok = m.next(at + 1) {
-			m.remove(at)
-			removed++
+	for at := uint64(1); len(runs) > 0; {
+		at = max(at, runs[0].From)
+		where, _ := m.find((at - 1) / chunkSlots)
+		if where == len(m.chunks) {
+			break
+		}
+		c := m.chunks[where]
+		var goes slotSet
+		goes, runs = within(runs, c.first())
+		at = c.first() + chunkSlots
+		if goes = goes.and(c.live); goes != (slotSet{}) {
+			removed += uint64(goes.count())
+			m.removeFrom(where, goes)
 		}
 	}
 	return removed
+}
+
+// removeFrom takes live messages of a chunk away. A packed one stays packed.
+func (m *messages) removeFrom(where int, which slotSet) {
+	m.version++
+	c := m.chunks[where]
+	slots := c.slots
+	if c.packed != nil {
+		var open opened
+		slots = open.slots(c)
+	}
+	m.tally(c, slots, which, ^uint64(0))
+	c = m.strike(where, slots, which)
+	if c.count == 0 && (where < len(m.chunks)-1 || c.length() == chunkSlots) {
+		m.drop(where) // the last one, while it fills, stays for the next append
+	}
 }
 
 // removeExcept takes away all live messages but those in ascending, disjoint runs, and returns how many went.
@@ -59,22 +81,23 @@ func (m *messages) removeMany(runs []Run, others bool) uint64 {
 		m.count, m.bytes, m.memory, m.unwritten, m.sum = 0, 0, 0, 0, 0
 	}
 	kept := m.chunks[:0]
+	var open opened
 	for i, c := range m.chunks {
 		stays := c.live
 		for w := range stays {
 			stays[w] &^= goes[i][w]
 		}
 		if afresh {
-			m.tally(c, stays, 1)
+			m.tally(c, open.slots(c), stays, 1)
 		} else {
-			m.tally(c, goes[i], ^uint64(0))
+			m.tally(c, open.slots(c), goes[i], ^uint64(0))
 		}
 		if stays == (slotSet{}) {
+			m.index -= c.weight()
 			continue
 		}
 		if goes[i] != (slotSet{}) {
-			c = m.writable(i)
-			c.clear(goes[i])
+			c = m.strike(i, open.slots(c), goes[i])
 		}
 		kept = append(kept, c)
 	}
@@ -108,39 +131,44 @@ func within(runs []Run, first uint64) (covered slotSet, rest []Run) {
 }
 
 // tally adds some messages of a chunk to the sums, or with a sign of -1 takes them off.
-func (m *messages) tally(c *chunk, which slotSet, sign uint64) {
-	for w, word := range which {
-		for ; word != 0; word &= word - 1 {
-			i := w*64 + bits.TrailingZeros64(word)
-			s := &c.slots[i]
-			m.count += sign
-			m.bytes += sign * uint64(s.body)
-			m.sum += sign * contribution(s.hash, c.first()+uint64(i), s.deliveries())
-			m.memory += sign * s.size()
-			if s.file == 0 {
-				m.unwritten += sign * s.size()
-			}
+func (m *messages) tally(c *chunk, slots []slot, which slotSet, sign uint64) {
+	for i := which.from(0); i >= 0; i = which.from(i + 1) {
+		s := &slots[i]
+		m.count += sign
+		m.bytes += sign * uint64(s.body)
+		m.sum += sign * contribution(s.hash, c.first()+uint64(i), s.deliveries())
+		m.memory += sign * s.size()
+		if s.file == 0 {
+			m.unwritten += sign * s.size()
 		}
 	}
 }
 
-// clear takes live messages out of a chunk that may be changed.
-func (c *chunk) clear(which slotSet) {
-	for w, word := range which {
-		c.live[w] &^= word
-		for ; word != 0; word &= word - 1 {
-			s := &c.slots[w*64+bits.TrailingZeros64(word)]
-			if s.content != nil {
-				c.held--
-			}
-			if s.file == 0 {
-				c.unwritten--
-			}
-			if s.deliveries() > 0 {
-				c.counted--
-			}
-			*s = slot{}
-			c.count--
+// strike takes live messages out of a chunk whose slots are given, and returns the chunk. What is packed is packed afresh
+// when most of it is dead.
+func (m *messages) strike(where int, slots []slot, which slotSet) *chunk {
+	c := m.own(where)
+	for i := which.from(0); i >= 0; i = which.from(i + 1) {
+		s := &slots[i]
+		if s.content != nil {
+			c.held--
+		}
+		if s.file == 0 {
+			c.unwritten--
+		}
+		if s.deliveries() > 0 {
+			c.counted--
+		}
+		c.count--
+		if c.packed == nil {
+			c.slots[i] = slot{}
 		}
 	}
+	c.live = c.live.without(which)
+	if c.packed != nil && 2*c.count < c.rows.count() {
+		m.index -= c.weight()
+		c.pack(slots)
+		m.index += c.weight()
+	}
+	return c
 }

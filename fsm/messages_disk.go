@@ -22,13 +22,18 @@ type pending struct {
 // whose content is in a file only are named in loads. The machine's lock is held.
 func (m *messages) list(from uint64, count, bytes int, into []Message) (out []Message, next uint64, loads []pending) {
 	out, next = into, max(from, 1)
+	var open opened
 	for sequence, ok := m.next(next); ok && count > 0 && bytes > 0; sequence, ok = m.next(next) {
-		msg, s, inMemory, _ := m.load(sequence)
+		where, position, _ := m.at(sequence)
+		s := &open.slots(m.chunks[where])[position]
 		if len(out) > len(into) && int(s.body) > bytes {
 			break
 		}
-		if !inMemory {
-			loads = append(loads, pending{at: len(out), slot: s})
+		msg := Message{Sequence: sequence, DeliveryCount: s.deliveries(), Redelivered: s.deliveries() > 0}
+		if s.content != nil {
+			s.content.into(&msg)
+		} else {
+			loads = append(loads, pending{at: len(out), slot: *s})
 		}
 		out = append(out, msg)
 		next, count, bytes = sequence+1, count-1, bytes-int(s.body)

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -14,6 +15,7 @@ type modelMessages struct {
 	counts map[uint64]uint32
 	hashes map[uint64]uint64
 	bytes  map[uint64]int
+	places map[uint64]place // of those that are in a file
 }
 
 func (m *modelMessages) remove(s uint64) bool {
@@ -30,46 +32,47 @@ func (m *modelMessages) check(t *rapid.T, q *messagesView) {
 		bytes += uint64(m.bytes[s])
 		sum += contribution(m.hashes[s], s, m.counts[s])
 	}
-	var memory uint64
-	for _, c := range q.chunks {
-		for i := range c.slots {
-			if x := c.slots[i].content; x != nil {
-				memory += uint64(len(x.body))
-			}
-		}
-	}
-	if memory != bytes {
-		t.Fatalf("%d bytes are in memory, the model has %d", memory, bytes)
-	}
 	if q.count != uint64(len(m.live)) || q.bytes != bytes || q.sum != sum || q.last != m.last {
 		t.Fatalf("queue says %d messages, %d bytes, sum %x, last %d; model %d, %d, %x, %d",
 			q.count, q.bytes, q.sum, q.last, len(m.live), bytes, sum, m.last)
 	}
 	var live []uint64
 	for _, c := range q.chunks {
-		count, unwritten, counted := 0, 0, 0
-		for i := range c.slots {
+		count, unwritten, counted, held := 0, 0, 0, 0
+		var open opened
+		slots := open.slots(c)
+		for i := range slots {
+			s := &slots[i]
 			if !c.has(i) {
-				if c.slots[i] != (slot{}) {
+				if *s != (slot{}) {
 					t.Fatalf("slot %d is dead and not zero", c.first()+uint64(i))
 				}
 				continue
 			}
 			count++
-			if c.slots[i].file == 0 {
+			if s.file == 0 {
 				unwritten++
 			}
-			if c.slots[i].deliveries() > 0 {
+			if s.deliveries() > 0 {
 				counted++
 			}
+			if s.content != nil {
+				held++
+			}
 		}
-		if c.count != count || c.unwritten != unwritten || c.counted != counted {
-			t.Fatalf("chunk %d counts %d live, %d unwritten, %d counted; it has %d, %d, %d", c.index, c.count, c.unwritten, c.counted, count, unwritten, counted)
+		if c.count != count || c.unwritten != unwritten || c.counted != counted || c.held != held {
+			t.Fatalf("chunk %d counts %d live, %d unwritten, %d counted, %d held; it has %d, %d, %d, %d", c.index, c.count, c.unwritten, c.counted, c.held,
+				count, unwritten, counted, held)
 		}
 		for i := c.from(0); i >= 0 && i < chunkSlots; {
 			at = c.first() + uint64(i)
-			if c.slots[i].deliveries() != m.counts[at] || c.slots[i].hash != m.hashes[at] {
-				t.Fatalf("message %d: count %d hash %x", at, c.slots[i].deliveries(), c.slots[i].hash)
+			s := &slots[i]
+			if s.deliveries() != m.counts[at] || s.hash != m.hashes[at] || int(s.body) != m.bytes[at] {
+				t.Fatalf("message %d: count %d hash %x body %d", at, s.deliveries(), s.hash, s.body)
+			}
+			p, written := m.places[at]
+			if want := (place{at, int64(s.offset), s.length, s.file}); written && want != p || !written && s.content == nil {
+				t.Fatalf("message %d is at %+v, the model says %+v (%v)", at, want, p, written)
 			}
 			live = append(live, at)
 			if i+1 == chunkSlots {
@@ -90,6 +93,7 @@ func (m *modelMessages) clone() *modelMessages {
 	for k, v := range m.counts {
 		c.counts[k] = v
 	}
+	c.places = maps.Clone(m.places)
 	return &c
 }
 
@@ -102,7 +106,7 @@ func TestMessagesEqualModel(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var q messages
-		model := &modelMessages{counts: map[uint64]uint32{}, hashes: map[uint64]uint64{}, bytes: map[uint64]int{}}
+		model := &modelMessages{counts: map[uint64]uint32{}, hashes: map[uint64]uint64{}, bytes: map[uint64]int{}, places: map[uint64]place{}}
 		var views []kept
 		sequence := rapid.Custom(func(t *rapid.T) uint64 { return rapid.Uint64Range(0, model.last+3).Draw(t, "sequence") })
 		t.Repeat(map[string]func(*rapid.T){
@@ -165,6 +169,36 @@ func TestMessagesEqualModel(t *testing.T) {
 					t.Fatalf("%d went, want %d", n, before-len(model.live))
 				}
 			},
+			"written": func(t *rapid.T) { // to a file, one behind the other but for some
+				keep, from := rapid.Bool().Draw(t, "keep"), sequence.Draw(t, "s")
+				p := place{offset: int64(rapid.IntRange(32, 1<<40).Draw(t, "offset")), file: rapid.Uint32Range(1, 3).Draw(t, "file")}
+				for _, s := range model.live[min(int(from), len(model.live)):] {
+					if _, is := model.places[s]; is || rapid.IntRange(0, 500).Draw(t, "stop") == 0 {
+						break
+					}
+					p.sequence, p.length = s, uint32(100+model.bytes[s])
+					model.places[s] = p
+					var copied *content
+					if keep {
+						copied = &content{hash: model.hashes[s], body: make([]byte, model.bytes[s])}
+					}
+					q.written(p, 0, copied)
+					if p.offset += int64(p.length); s%91 == 0 {
+						p.offset += 7
+					}
+				}
+			},
+			"moved": func(t *rapid.T) {
+				for s, p := range model.places {
+					if s%5 == 0 && slices.Contains(model.live, s) {
+						to := place{s, p.offset + 1, p.length, 9}
+						q.written(to, p.file, nil)
+						model.places[s] = to
+					}
+				}
+			},
+			"evict": func(t *rapid.T) { q.evict(rapid.Uint64Range(0, q.memory).Draw(t, "keep"), len(q.chunks), 1000) },
+			"pack":  func(t *rapid.T) { q.packAt(max(sequence.Draw(t, "s"), 1)) },
 			"raise": func(t *rapid.T) {
 				s := sequence.Draw(t, "s")
 				_, ok := slices.BinarySearch(model.live, s)
@@ -187,8 +221,18 @@ func TestMessagesEqualModel(t *testing.T) {
 			"": func(t *rapid.T) {
 				v := q.view()
 				model.check(t, &v)
-				if q.memory != q.bytes {
-					t.Fatalf("memory is %d, bodies have %d bytes", q.memory, q.bytes)
+				var memory, unwritten, index uint64
+				for _, c := range q.chunks {
+					index += c.weight()
+					for i := range c.slots {
+						memory += c.slots[i].size()
+						if c.slots[i].file == 0 {
+							unwritten += c.slots[i].size()
+						}
+					}
+				}
+				if q.weights() != (weights{memory, unwritten, index}) {
+					t.Fatalf("the weights are %+v, not %d, %d, %d", q.weights(), memory, unwritten, index)
 				}
 			},
 		})

@@ -103,7 +103,7 @@ func (s *state) deleteQueue(q *queue) {
 	s.sum -= q.hash
 	s.messages -= q.counted
 	s.bytes -= q.countedBytes
-	s.bodies.remove(q.held)
+	s.memory.remove(q.held)
 	q.messages = messages{}
 	s.deleted = append(s.deleted, q.number)
 }

@@ -84,10 +84,3 @@ func refers(source FileSource, m *store.Manifest) bool {
 	}
 	return false
 }
-
-// placedEntry is a live message as a snapshot describes it.
-type placedEntry struct {
-	store.Entry
-	file    uint32
-	content *content // memory only
-}

@@ -46,7 +46,7 @@ func (r *restored) link(source FileSource, q *store.Queue) error {
 		return err
 	}
 	b := newRebuilt(q)
-	add := func(file uint32, entries []store.Entry) error {
+	err = r.indexes(q.Number, files, func(file uint32, entries []store.Entry) error {
 		for i := range entries {
 			if err := b.add(&entries[i], file, nil); err != nil {
 				return err
@@ -54,31 +54,11 @@ func (r *restored) link(source FileSource, q *store.Queue) error {
 		}
 		r.progress.add(entries)
 		return nil
-	}
-	err = r.indexes(q.Number, files, add)
-	if err == nil {
-		return r.enter(b)
-	}
-	if !errors.Is(err, errOrder) {
-		return err
-	}
-	return r.buildFrom(q, files)
-}
-
-// buildFrom makes a queue's messages from the indexes of its files, in any order: a collection has copied records out of
-// turn, and all must be known before the first is entered.
-func (r *restored) buildFrom(q *store.Queue, files []store.File) error {
-	var placed []placedEntry
-	err := r.indexes(q.Number, files, func(file uint32, entries []store.Entry) error {
-		for _, e := range entries {
-			placed = append(placed, placedEntry{Entry: e, file: file})
-		}
-		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return r.build(q, placed)
+	return r.enter(b)
 }
 
 // adopt links a queue's files into the directory and returns those that are there.

@@ -2,72 +2,68 @@ package fsm
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/warrenmq/warren/fsm/store"
 )
 
-// errOrder says that a message does not come behind the one before it.
-var errOrder = errors.New("out of order")
-
-// rebuilt is a queue's messages on their way back into memory.
+// rebuilt is a queue's messages on their way back into memory. They come file by file, nearly always in order; what a
+// collection copied does not.
 type rebuilt struct {
-	queue      *store.Queue
-	messages   *messages
-	deliveries []store.Delivery // of messages still to come
-	before     uint64           // the last sequence
+	queue    *store.Queue
+	messages *messages
+	at       uint64 // the sequence that came last
 }
 
 func newRebuilt(q *store.Queue) *rebuilt {
-	return &rebuilt{queue: q, messages: &messages{last: q.Last}, deliveries: q.Deliveries}
+	return &rebuilt{queue: q, messages: &messages{last: q.Last}}
 }
 
-// add adds a message; its error is errOrder, or an ErrManifest.
+// add adds a message that is in a file or has a content. Those that came before are packed.
 func (b *rebuilt) add(e *store.Entry, file uint32, c *content) error {
-	if e.Sequence <= b.before {
-		return errOrder
-	}
-	if e.Sequence > b.queue.Last {
+	if e.Sequence == 0 || e.Sequence > b.queue.Last {
 		return fmt.Errorf("%w: message %d, the last is %d", store.ErrManifest, e.Sequence, b.queue.Last)
 	}
-	b.before = e.Sequence
 	s := slot{content: c, hash: e.Hash, offset: uint64(e.Offset), file: file, length: e.Length, body: e.Body}
-	for len(b.deliveries) > 0 && b.deliveries[0].Sequence < e.Sequence {
-		b.deliveries = b.deliveries[1:]
-	}
-	if len(b.deliveries) > 0 && b.deliveries[0].Sequence == e.Sequence {
-		s.state = min(b.deliveries[0].Count, maxDeliveryCount)
+	if i, ok := slices.BinarySearchFunc(b.queue.Deliveries, e.Sequence, bySequence); ok {
+		s.state = min(b.queue.Deliveries[i].Count, maxDeliveryCount)
 	}
 	if e.Transient {
 		s.state |= slotTransient
 	}
-	b.messages.put(e.Sequence, s)
+	if b.at > 0 && (b.at-1)/chunkSlots != (e.Sequence-1)/chunkSlots {
+		b.messages.packAt(b.at)
+	}
+	b.at = e.Sequence
+	if !b.messages.restore(e.Sequence, s) {
+		return fmt.Errorf("%w: message %d is there twice", store.ErrManifest, e.Sequence)
+	}
 	return nil
 }
 
-// build makes a queue's messages from what a snapshot says of each, in any order.
-func (r *restored) build(q *store.Queue, placed []placedEntry) error {
-	bySequence := func(a, b placedEntry) int { return cmp.Compare(a.Sequence, b.Sequence) }
-	if !slices.IsSortedFunc(placed, bySequence) { // a collection copied records out of turn
-		slices.SortFunc(placed, bySequence)
+func bySequence(d store.Delivery, sequence uint64) int { return cmp.Compare(d.Sequence, sequence) }
+
+// restore adds a live message at any sequence up to last; false when it is there.
+func (m *messages) restore(sequence uint64, s slot) bool {
+	where, ok := m.find((sequence - 1) / chunkSlots)
+	if !ok {
+		m.insert(where, (sequence-1)/chunkSlots)
 	}
-	b := newRebuilt(q)
-	for i := range placed {
-		p := &placed[i]
-		if err := b.add(&p.Entry, p.file, p.content); errors.Is(err, errOrder) {
-			return fmt.Errorf("%w: message %d is there twice", store.ErrManifest, p.Sequence)
-		} else if err != nil {
-			return err
-		}
+	c := m.writable(where)
+	if c.has(int(sequence - c.first())) {
+		return false
 	}
-	return r.enter(b)
+	m.place(c, sequence, s)
+	return true
 }
 
 // enter checks a queue against the manifest and makes it one of the state's.
 func (r *restored) enter(b *rebuilt) error {
 	q, m := b.queue, b.messages
+	if b.at > 0 {
+		m.packAt(b.at)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queues[q.Number] = m

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 
@@ -11,8 +10,7 @@ import (
 
 // receive makes a queue's messages of its records in the stream, which go into new files or into memory.
 func (r *restored) receive(in *bufio.Reader, q *store.Queue) (err error) {
-	b, ordered := newRebuilt(q), true
-	var placed []placedEntry // memory only
+	b := newRebuilt(q)
 	var w *store.Writer
 	var queue *queueFiles
 	if r.files != nil {
@@ -55,7 +53,9 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (err error) {
 			r.progress.bytes.Add(uint64(len(record.Body)))
 			if r.files == nil {
 				e := store.Entry{Sequence: record.Sequence, Hash: record.Hash, Body: uint32(len(record.Body)), Transient: record.Transient}
-				placed = append(placed, placedEntry{Entry: e, content: contentOf(&record)})
+				if err := b.add(&e, 0, contentOf(&record)); err != nil {
+					return err
+				}
 				buf = nil
 				continue
 			}
@@ -75,12 +75,7 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (err error) {
 			if err != nil {
 				return err
 			}
-			if !ordered {
-				continue
-			}
-			if err := b.add(&e, w.Number(), nil); errors.Is(err, errOrder) {
-				ordered = false
-			} else if err != nil {
+			if err := b.add(&e, w.Number(), nil); err != nil {
 				return err
 			}
 		}
@@ -91,23 +86,7 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (err error) {
 			return err
 		}
 	}
-	switch {
-	case r.files == nil:
-		return r.build(q, placed)
-	case ordered:
-		return r.enter(b)
-	}
-	return r.buildFrom(q, queue.whole())
-}
-
-// whole returns files all of whose records are live.
-func (q *queueFiles) whole() (files []store.File) {
-	for _, f := range q.files {
-		f.Valid, f.Live = f.Records, []store.Extent{{From: 0, To: f.Length}}
-		files = append(files, f)
-	}
-	sortFiles(files)
-	return files
+	return r.enter(b)
 }
 
 // close finishes a file that is complete.

@@ -114,9 +114,15 @@ func (f *messageFiles) copyOut(number uint64, q *queueFiles, old []uint32, hold 
 	file.Live, file.Valid = merged(live), uint64(len(moves))
 	for part := range slices.Chunk(moves, chunkSlots) {
 		hold(number, func(m *messages) {
+			at := part[0].sequence
 			for i := range part {
+				if (part[i].sequence-1)/chunkSlots != (at-1)/chunkSlots {
+					m.packAt(at)
+				}
+				at = part[i].sequence
 				m.written(part[i].place, part[i].from, nil)
 			}
+			m.packAt(at)
 		})
 	}
 	for _, from := range copied {

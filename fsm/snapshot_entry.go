@@ -21,24 +21,24 @@ type span struct {
 const chunksTogether = 64
 
 // entryOf describes a view; places are those of the messages that it knows in no file, in order, and known are spans of
-// earlier views, which may be nil. The files have Live, Valid and, as far as live records show it, Length. The spans of
+// earlier views by the serials of their chunks, which may be nil. The files have Live, Valid and, as far as live records show it, Length. The spans of
 // this view are returned.
-func entryOf(v *queueView, places []place, known map[*chunk]span) (store.Queue, map[uint32]store.File, map[*chunk]span) {
+func entryOf(v *queueView, places []place, known map[uint64]span) (store.Queue, map[uint32]store.File, map[uint64]span) {
 	d := description{entry: store.Queue{Number: v.number, Last: v.last, Count: v.count, Bytes: v.bytes, Sum: v.sum},
 		files: make(map[uint32]*store.File), sorted: true, places: places}
-	spans := make(map[*chunk]span, len(known))
+	spans := make(map[uint64]span, len(known))
 	for i, c := range v.chunks {
 		if i%chunksTogether == chunksTogether-1 {
 			runtime.Gosched()
 		}
-		s, ok := known[c]
+		s, ok := known[c.serial]
 		if ok {
 			d.add(s)
 		} else {
 			s, ok = d.chunk(c)
 		}
 		if ok {
-			spans[c] = s
+			spans[c.serial] = s
 		}
 	}
 	described := make(map[uint32]store.File, len(d.files))
@@ -64,8 +64,10 @@ type description struct {
 // chunk adds a chunk message by message. ok says that it has a span that holds later on, too.
 func (d *description) chunk(c *chunk) (whole span, ok bool) {
 	ok = true
+	var open opened
+	slots := open.slots(c)
 	for i := c.from(0); i >= 0; i = c.after(i) {
-		s := &c.slots[i]
+		s := &slots[i]
 		at := span{file: s.file, messages: 1, extent: store.Extent{From: int64(s.offset), To: int64(s.offset) + int64(s.length)}}
 		if s.file == 0 {
 			p := d.places[0]

@@ -64,7 +64,7 @@ type queueFiles struct {
 	version uint64                // of the messages that manifest describes
 	known   bool                  // manifest is there
 	entry   store.Queue
-	spans   map[*chunk]span // of the last view's chunks
+	spans   map[uint64]span // of the last view's chunks, by serial
 }
 
 func newMessageFiles(dir *store.Dir, o Options) *messageFiles {

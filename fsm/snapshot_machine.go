@@ -61,8 +61,11 @@ func (m *Machine) capture() *snapshot {
 	for e := m.state.byNumber.Front(); e != nil; e = e.Next() {
 		q := e.Value.(*queue)
 		s.views = append(s.views, queueView{q.number, q.messages.view()})
+		if q.messages.index != q.held.index { // an empty queue's chunk is gone
+			m.state.weigh(q)
+		}
 	}
-	s.keep = m.state.bodies.memory <= m.bodyMemory()
+	s.keep = m.state.memory.contents <= m.bodyMemory()
 	s.hold = func(queue uint64, f func(*messages)) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -84,11 +87,18 @@ func (m *Machine) capture() *snapshot {
 	return s
 }
 
-// letGo lets bodies that are in files leave memory until at most bodyMemory bytes are left: each queue keeps its
-// share of them, from the head on.
+// letGo packs what has changed since it was packed, and lets bodies that are in files leave memory until at most
+// bodyMemory bytes are left: each queue keeps its share of them, from the head on.
 func (m *Machine) letGo(views []queueView, hold func(uint64, func(*messages))) {
+	for i := range views {
+		for _, c := range views[i].chunks {
+			if c.packable() {
+				hold(views[i].number, func(q *messages) { q.packAt(c.first()) })
+			}
+		}
+	}
 	m.mu.RLock()
-	total, budget := m.state.bodies.memory, m.bodyMemory()
+	total, budget := m.state.memory.contents, m.bodyMemory()
 	m.mu.RUnlock()
 	if total <= budget {
 		return

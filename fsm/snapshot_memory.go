@@ -64,6 +64,7 @@ func (j *job) install(keep bool, shared contents, hold func(uint64, func(*messag
 			for i, p := range places[:n] {
 				m.written(p, 0, copies[i])
 			}
+			m.packAt(c.first())
 		})
 		places = places[n:]
 	}

@@ -30,9 +30,9 @@ type state struct {
 	uploadBytes uint64 // received by them
 	exchanges   rows[exchange]
 	bindings    rows[binding]
-	messages    uint64 // live messages of all queues, as of the last entry
-	bytes       uint64 // their bodies
-	bodies      bodies // of all queues, that are in memory
+	messages    uint64  // live messages of all queues, as of the last entry
+	bytes       uint64  // their bodies
+	memory      weights // of all queues
 
 	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers and uploads
 
@@ -119,7 +119,7 @@ type queue struct {
 	hash         uint64 // its part of state.sum
 	counted      uint64 // its part of state.messages and state.bytes
 	countedBytes uint64
-	held         bodies        // what state.bodies counts of it
+	held         weights       // what state.memory counts of it
 	inAll        *list.Element // its places in state.byNumber
 	inTransient  *list.Element // and in state.drop
 	inExclusive  *list.Element
