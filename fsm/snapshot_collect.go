@@ -11,8 +11,9 @@ import (
 
 // worthCollecting returns the files whose live records should be copied out, as far as there is room for the copies:
 // when the queue holds much and less than half of it is live, those that are mostly dead; large files that are mostly
-// dead, or, on a disk that is nearly full, all but small ones; small ones when there are too many (rule 16).
-func (f *messageFiles) worthCollecting(q *queueFiles) []uint32 {
+// dead, or, on a disk that is nearly full, all but small ones; small ones when there are too many (rule 16). more says
+// that there was no room for all of them.
+func (f *messageFiles) worthCollecting(q *queueFiles) (numbers []uint32, more bool) {
 	room, short := f.room()
 	large := f.collectBytes
 	if short {
@@ -35,7 +36,8 @@ func (f *messageFiles) worthCollecting(q *queueFiles) []uint32 {
 		return (!sparse || c.dead <= c.live && c.valid*2 >= c.records) && (c.length <= large || c.dead <= c.live) &&
 			(small <= smallFiles || c.length >= smallFile)
 	})
-	return fitting(room, candidates)
+	numbers = fitting(room, candidates)
+	return numbers, len(numbers) < len(candidates)
 }
 
 // candidate is a file that may be worth collecting.
@@ -58,16 +60,17 @@ func fitting(room int64, candidates []candidate) (numbers []uint32) {
 	return numbers
 }
 
-// collect copies what is worth it. A disk that has no room for that keeps the files as they are.
-func (f *messageFiles) collect(number uint64, q *queueFiles, hold func(uint64, func(*messages)), damaged func(*store.Damage)) error {
-	old := f.worthCollecting(q)
+// collect copies what is worth it, as far as the disk has room for that; more says that a later snapshot should go on.
+func (f *messageFiles) collect(number uint64, q *queueFiles, hold func(uint64, func(*messages)), damaged func(*store.Damage)) (more bool, err error) {
+	old, more := f.worthCollecting(q)
 	if len(old) == 0 {
-		return nil
+		return more, nil
 	}
-	if err := f.copyOut(number, q, old, hold, damaged); !errors.Is(err, syscall.ENOSPC) {
-		return err
+	err = f.copyOut(number, q, old, hold, damaged)
+	if errors.Is(err, syscall.ENOSPC) {
+		return true, nil
 	}
-	return nil
+	return more, err
 }
 
 // copyOut copies the live records of files that are not worth keeping to a new file, syncs it and lets it take

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/warrenmq/warren/fsm/store"
 )
@@ -22,7 +23,7 @@ const (
 	// rollBytes is where a queue's next file begins: small enough that a queue consumed in order drops whole files
 	// and never copies. On a disk that fills up files become smaller, down to leastRoll, so that there is room to copy one.
 	rollBytes = 64 << 20
-	leastRoll = 2 << 20
+	leastRoll = 1 << 20
 	roomParts = 8 // a file takes at most that part of the room
 	// writeTogether is how many queues' files are open, and synced at the same time, while a snapshot writes.
 	writeTogether = 64
@@ -49,6 +50,7 @@ type messageFiles struct {
 	collectBytes   int64
 	rollBytes      int64
 	room           func() (int64, bool)
+	more           atomic.Bool // the last snapshot had no room for all copies that were worth it
 
 	damages damages
 
@@ -109,6 +111,7 @@ func (f *messageFiles) write(views []queueView, keep bool, hold func(uint64, fun
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forgetOthers(views)
+	f.more.Store(false)
 	entries := make([]store.Queue, len(views))
 	shared := sharedContents(views, keep)
 	for start := 0; start < len(views); {
@@ -305,15 +308,19 @@ func (f *messageFiles) describe(j *job, hold func(uint64, func(*messages)), dama
 			f.drop(v.number, q, number)
 		}
 	}
-	if err := f.collect(v.number, q, hold, damaged); err != nil {
+	more, err := f.collect(v.number, q, hold, damaged)
+	if err != nil {
 		return err
+	}
+	if more {
+		f.more.Store(true)
 	}
 	for _, file := range q.files {
 		entry.Files = append(entry.Files, file)
 	}
 	sortFiles(entry.Files)
 	entry.NextFile = q.next
-	q.entry, q.version, q.known = entry, v.version, true
+	q.entry, q.version, q.known = entry, v.version, !more
 	return nil
 }
 

@@ -27,6 +27,14 @@ func (m *Machine) messageFiles() (*messageFiles, error) {
 	return m.files, nil
 }
 
+// Uncollected reports that the last snapshot had no room for all the copies that would win space back: the next one goes
+// on with it.
+func (m *Machine) Uncollected() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.files != nil && m.files.more.Load()
+}
+
 // Close closes the message files. The machine must not be used after it.
 func (m *Machine) Close() error {
 	m.mu.Lock()

@@ -11,6 +11,9 @@ import (
 // reserveSteps is in how many steps a Reserve is given back.
 const reserveSteps = 16
 
+// reserveShare: a file gets at most that part of it.
+const reserveShare = 2
+
 // Spacer is a file system that knows how much room it has.
 type Spacer interface {
 	// Free returns the bytes that are left for this process below a directory.
@@ -22,7 +25,7 @@ func (OS) Free(dir string) (uint64, error) { return Free(dir) }
 
 // Reserve is a file system that keeps a file's worth of the disk for itself. When a call finds the disk full, a step of
 // the file is given back and the call goes on; so whatever else fills the disk, what has to be written can be for a
-// while. No file gets more than a quarter of the reserve, so that a large one does not use it up. A sync that failed is
+// while. No file gets more than half of the reserve, so that a large one does not use it up. A sync that failed is
 // never made again, and a File's Allocate is no need. A disk that cannot preallocate has no reserve.
 // Safe for concurrent use.
 type Reserve struct {
@@ -73,6 +76,13 @@ func (r *Reserve) Missing() int64 {
 	return max(0, r.size-r.left)
 }
 
+// Left returns how many bytes there are.
+func (r *Reserve) Left() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left
+}
+
 // Fill makes the reserve whole again. It is called while the disk has room for what is missing.
 func (r *Reserve) Fill() error {
 	r.mu.Lock()
@@ -103,7 +113,7 @@ func (r *Reserve) draw(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	step := min(max(r.size/reserveSteps, 1), r.left)
-	if step <= 0 || r.drawn[name]+step > max(r.size/4, step) {
+	if step <= 0 || r.drawn[name]+step > max(r.size/reserveShare, step) {
 		return false
 	}
 	if r.cut(r.left-step) != nil {

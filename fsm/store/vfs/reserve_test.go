@@ -40,14 +40,14 @@ func TestReserve(t *testing.T) {
 		t.Errorf("three failures cost %d bytes", r.Missing())
 	}
 	full.Add(vfs.Rule{Op: vfs.OpWrite, Count: -1, Err: syscall.ENOSPC})
-	if _, err := log.Write([]byte("x")); !errors.Is(err, syscall.ENOSPC) || r.Missing() != 40 {
-		t.Errorf("%v; a file may have a quarter, %d bytes are gone", err, r.Missing())
+	if _, err := log.Write([]byte("x")); !errors.Is(err, syscall.ENOSPC) || r.Missing() != 80 {
+		t.Errorf("%v; a file may have half, %d bytes are gone", err, r.Missing())
 	}
-	if _, err := other.Write([]byte("x")); !errors.Is(err, syscall.ENOSPC) || r.Missing() != 80 {
-		t.Errorf("%v; there is a quarter for another, %d bytes are gone", err, r.Missing())
+	if _, err := other.Write([]byte("x")); !errors.Is(err, syscall.ENOSPC) || r.Missing() != 160 {
+		t.Errorf("%v; there is half for another, %d bytes are gone", err, r.Missing())
 	}
 	again, err := vfs.NewReserve(mem, "reserve", 160)
-	if err != nil || again.Missing() != 80 {
+	if err != nil || again.Missing() != 160 {
 		t.Errorf("after a restart %d are missing, %v", again.Missing(), err)
 	}
 	if err := again.Fill(); err != nil || again.Missing() != 0 {
