@@ -114,9 +114,13 @@ func (c *channel) ends(x *amqp091.Error) bool {
 
 // inTurn runs a request on the worker, behind those before it. bytes is the memory that it keeps. A request of a
 // channel that has failed meanwhile is dropped.
-func (c *channel) inTurn(bytes int, request func() error) {
+func (c *channel) inTurn(bytes int, request func() error) { c.inTurnThen(bytes, request, func() {}) }
+
+// inTurnThen also calls a function at the end, of a dropped request too.
+func (c *channel) inTurnThen(bytes int, request func() error, then func()) {
 	c.connection.held.Add(int64(bytes))
 	c.requests.Do(bytes, func() {
+		defer then()
 		defer c.connection.held.Add(-int64(bytes))
 		if c.is(open) || c.is(leaving) {
 			c.failed(request())

@@ -42,6 +42,7 @@ type connection struct {
 	names   amqp091.Strings
 
 	held   atomic.Int64 // bytes of requests that wait on the channels
+	queued atomic.Int64 // publishes among them
 	opened atomic.Int64 // bytes of publishes in transactions that are not committed
 
 	mu       sync.Mutex
@@ -195,6 +196,7 @@ func (n *connection) watch() {
 			n.unblock()
 		} else {
 			n.giveUp()
+			n.blockHeld()
 		}
 		select {
 		case <-n.session.Ended():
@@ -221,6 +223,14 @@ func (n *connection) block(reason string) {
 	if !n.blocked && n.peer.blockedNotify {
 		n.blocked = true
 		n.send(0, &amqp091.ConnectionBlocked{Reason: reason})
+	}
+}
+
+// blockHeld tells a client whose publishes have come in before and wait already: it may send no more until they are
+// confirmed.
+func (n *connection) blockHeld() {
+	if n.queued.Load() > 0 && n.server.broker.Blocked() {
+		n.block(n.server.broker.ShortOf())
 	}
 }
 

@@ -44,7 +44,9 @@ func (c *channel) publish(m incoming) error {
 		return c.publishInTurn(p, m.mandatory, m.kept) // it will wait there, and the reader goes on
 	}
 	if m.mandatory || c.work != nil || c.requests.Busy() || n.session.HeldUp() {
-		return c.publishInTurn(p, m.mandatory, m.kept)
+		err := c.publishInTurn(p, m.mandatory, m.kept)
+		n.blockHeld() // if it has come to that meanwhile
+		return err
 	}
 	if x := c.admit(&p); x != nil {
 		n.flush()
@@ -89,7 +91,8 @@ func (c *channel) publishInTurn(p broker.Publication, returned bool, kept []byte
 		return n.session.Publish(c.context, []broker.Publication{p}, done)
 	}
 	if c.requests.Busy() || n.session.HeldUp() {
-		c.inTurn(len(body)+len(p.Properties), publish)
+		n.queued.Add(1)
+		c.inTurnThen(len(body)+len(p.Properties), publish, func() { n.queued.Add(-1) })
 		return nil
 	}
 	return c.direct(0, publish)

@@ -264,3 +264,34 @@ func TestRow90Restart(t *testing.T) {
 	ch.ExpectDepth("durable", 2)
 	ch.Quiet()
 }
+
+// TestRow37BlockedWhileSlowed: a client whose publishes were being slowed when the alarm came may send no more until they
+// are confirmed. It is told all the same.
+func TestRow37BlockedWhileSlowed(t *testing.T) {
+	t.Parallel()
+	node := startAlarming(t)
+	c, ch := node.dial(t, nil)
+	q := ch.Queue("q")
+	ch.Confirm()
+	node.used.Store(999) // near: whoever makes a queue grow is slowed down to next to nothing
+	told := false
+	for n := uint64(1); !told; n++ {
+		ch.Put("", q, strings.Repeat("x", 64<<10))
+		if n%16 == 0 {
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-t.Context().Done():
+				return
+			}
+			_, watcher := node.dial(t, nil)
+			told = uint64(watcher.Look(q).MessageCount) < n
+		}
+		if n > 4096 {
+			t.Skip("nothing is slowed on this machine")
+		}
+	}
+	node.alarm(t, true)
+	expectBlocked(c)
+	node.alarm(t, false)
+	c.Expect(0, amqp091.ConnectionUnblockedID)
+}
