@@ -62,7 +62,7 @@ func (a *alarms) own() strain {
 func (a *alarms) setOwn(s strain) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	told := a.mine.reason != s.reason || a.mine.near != s.near
+	told := a.mine.reason != s.reason || a.mine.near != s.near || s.near && s.left != a.mine.left
 	a.mine = s
 	if told {
 		close(a.changed)

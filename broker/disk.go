@@ -1,6 +1,18 @@
 package broker
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// diskGoOnParts: what was stopped for the disk goes on when that part of the bound more is free, for each snapshot takes
+	// some and gives some back.
+	diskGoOnParts = 4
+	// fastestDisk bounds in bytes a second how fast a disk can fill up: it is looked at in time.
+	fastestDisk      = 1 << 30
+	shortestInterval = 5 * time.Millisecond
+)
 
 // addDisk takes the disk's watermark into account.
 func (l *strain) addDisk(w *Watermarks, blocked bool) {
@@ -13,9 +25,13 @@ func (l *strain) addDisk(w *Watermarks, blocked bool) {
 	}
 	least := w.MinDiskFree
 	if blocked {
-		least += least / goOnParts
+		least += least / diskGoOnParts
 	}
-	if left := free - min(free, least); left < w.MinDiskFree/2 {
+	left := free - min(free, least)
+	if l.look = watermarkInterval; left > 0 && left < fastestDisk {
+		l.look = min(l.look, max(time.Duration(left)*time.Second/fastestDisk, shortestInterval))
+	}
+	if left < w.MinDiskFree {
 		if !l.near || left < l.left {
 			l.left = left
 		}

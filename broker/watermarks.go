@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -35,12 +36,13 @@ const (
 
 // strain is how far a node is from its watermarks.
 type strain struct {
-	reason string // publishes are held up for it; "" when they are not
-	short  string // of what, in RabbitMQ's words
-	near   bool   // some watermark is near
-	memory bool   // it is one of memory
-	disk   bool   // it is the disk's
-	left   uint64 // bytes to the nearest of those that are near
+	reason string        // publishes are held up for it; "" when they are not
+	short  string        // of what, in RabbitMQ's words
+	near   bool          // some watermark is near
+	memory bool          // it is one of memory
+	disk   bool          // it is the disk's
+	left   uint64        // bytes to the nearest of those that are near
+	look   time.Duration // when to look again; 0 is watermarkInterval
 }
 
 // add takes one watermark into account. used may be above bound.
@@ -81,7 +83,7 @@ func (w *Watermarks) measure(blocked bool) (l strain) {
 // voters are short of.
 func (b *Broker) watchWatermarks(ctx context.Context) {
 	w := &b.config.Watermarks
-	tick := time.NewTicker(watermarkInterval)
+	tick := time.NewTimer(0)
 	defer tick.Stop()
 	memory := relief{b: b, what: "memory", call: w.Relieve}
 	disk := relief{b: b, what: "disk space", call: w.Reclaim}
@@ -101,6 +103,7 @@ func (b *Broker) watchWatermarks(ctx context.Context) {
 		b.flow.pacing.set(l.near, l.left)
 		memory.when(own.memory)
 		disk.when(own.disk)
+		tick.Reset(cmp.Or(own.look, watermarkInterval))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

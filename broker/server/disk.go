@@ -19,6 +19,9 @@ const (
 	// inFlightParts: what is on its way when publishes are held up still has to be written, twice.
 	inFlightParts = 4
 	leastInFlight = 1 << 20 // bytes
+	// logParts: what came since the last snapshot is in no message file, and has to be, before the log can be cut.
+	logParts    = 3
+	leastLogged = 1 << 20 // bytes
 )
 
 // roomParts: copies that win space back may take that part of what is free.
@@ -52,8 +55,8 @@ func (s *Server) openDisk(files vfs.FS) (vfs.FS, error) {
 	return s.disk.reserve, err
 }
 
-// free returns the bytes that the data directory's file system has left for this process. When there is enough it makes
-// the reserve whole.
+// free returns the bytes that the data directory's file system has left for this process. It makes the reserve whole when
+// publishes are held up anyway, for the reserve comes first, or need not be for it.
 func (d *disk) free() (uint64, error) {
 	if d.space == nil {
 		return 0, errors.ErrUnsupported
@@ -62,12 +65,11 @@ func (d *disk) free() (uint64, error) {
 	if err != nil || d.reserve == nil {
 		return free, err
 	}
-	if missing := uint64(d.reserve.Missing()); missing > 0 && free >= d.least+d.least/2+missing {
-		if d.reserve.Fill() == nil {
-			free -= missing
-		}
+	missing := uint64(d.reserve.Missing())
+	if missing == 0 || free < 2*missing || free >= d.least && free < 2*d.least+missing || d.reserve.Fill() != nil {
+		return free, nil
 	}
-	return free, nil
+	return free - missing, nil
 }
 
 // room says what copies of message files may take, and whether space is short.
@@ -79,7 +81,18 @@ func (d *disk) room() (bytes int64, short bool) {
 	if err != nil {
 		return math.MaxInt64, false
 	}
-	return int64(min(free/roomParts, math.MaxInt64)), free < d.least+d.least/2
+	if d.reserve != nil {
+		free += uint64(d.reserve.Left())
+	}
+	return int64(min(free/roomParts, math.MaxInt64)), free < 2*d.least
+}
+
+// logged bounds the bytes of log between two snapshots.
+func (d *disk) logged(bytes int64) int64 {
+	if d.least == 0 {
+		return bytes
+	}
+	return min(bytes, max(int64(min(d.least/logParts, math.MaxInt64)), leastLogged))
 }
 
 // inFlight bounds what is on its way, so that it can be written when publishes have been held up.
@@ -92,13 +105,13 @@ func (d *disk) inFlight(bytes int64) int64 {
 }
 
 // reclaim takes a snapshot if anything has happened since the last one, for what was consumed is on the disk until then,
-// and one more, for the one before it keeps that too.
+// and one more, for the one before it keeps that too; and as long as there was no room for every copy.
 func (s *Server) reclaim() error {
 	index, _ := s.machine.Hash()
 	d := s.disk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if index == d.reclaimed && d.settled {
+	if index == d.reclaimed && d.settled && !s.machine.Uncollected() {
 		return nil
 	}
 	if err := s.node.Snapshot(); err != nil {

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,6 +133,7 @@ func (s *Server) open() (err error) {
 	if n := c.Memory.Unwritten / snapshotsInUnwritten; n > 0 && (c.Cluster.SnapshotBytes == 0 || c.Cluster.SnapshotBytes > n) {
 		c.Cluster.SnapshotBytes = n
 	}
+	c.Cluster.SnapshotBytes = s.disk.logged(cmp.Or(c.Cluster.SnapshotBytes, cluster.DefaultSnapshotBytes))
 	s.broker = broker.New(c.Broker)
 	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
 		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.Memory.Bodies, Memory: c.Memory.Stored, CollectRecords: c.CollectRecords, Room: s.disk.room})
