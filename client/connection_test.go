@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func setup(t *testing.T, nodes int, opts ...Option) (context.Context, *fake, *Connection, *Channel) {
 	t.Helper()
 	f := startFake(t, nodes)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	c, err := Dial(ctx, f.addrs()[nodes-1:], opts...)
 	if err != nil {
@@ -195,7 +195,7 @@ func TestNoLeaderIsSaidWhenTimeIsUp(t *testing.T) {
 func TestLeaderIsFoundSoonAfterALongElection(t *testing.T) {
 	f := startFake(t, 2)
 	f.lead(-1)
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	elected := time.AfterFunc(1200*time.Millisecond, func() { f.lead(1) })
 	defer elected.Stop()

@@ -13,7 +13,7 @@ import (
 func ExampleDial() {
 	address, stop := startNode() // in production: the addresses of a few nodes
 	defer stop()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	conn, err := client.Dial(ctx, []string{address}, client.WithName("billing"))
@@ -42,7 +42,7 @@ func ExampleDial() {
 func ExampleChannel_PublishAsync() {
 	address, stop := startNode()
 	defer stop()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := client.Dial(ctx, []string{address})
 	if err != nil {
@@ -77,7 +77,7 @@ func ExampleChannel_PublishAsync() {
 func ExampleConsumer_All() {
 	address, stop := startNode()
 	defer stop()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := client.Dial(ctx, []string{address})
 	if err != nil {

@@ -61,11 +61,7 @@ func (v *victim) work() time.Duration {
 	began := time.Now()
 	v.healthy.Put("", v.queue, "m")
 	v.healthy.Ack(v.healthy.ExpectBodies("m")[0].Tag, false)
-	d := time.Since(began)
-	if d > 5*time.Second {
-		v.t.Fatalf("the healthy client waited for %v", d)
-	}
-	return d
+	return time.Since(began)
 }
 
 func (v *victim) dial() *amqptest.Conn { return amqptest.Dial(v.t, v.address) }
@@ -75,7 +71,7 @@ func (v *victim) done() {
 	v.t.Helper()
 	v.work()
 	var now usage
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); runtime.Gosched() {
+	for until := time.Now().Add(amqptest.Patience); time.Now().Before(until); runtime.Gosched() {
 		now = used()
 		if now.goroutines <= v.before.goroutines+2 && now.descriptors <= v.before.descriptors+2 && now.heap <= v.before.heap+v.spare {
 			return
@@ -127,7 +123,7 @@ func TestAbuse01Silence(t *testing.T) {
 		}
 		c.Cut()
 	}
-	if d := time.Since(began); d > 8*time.Second {
+	if d := time.Since(began); d > amqptest.Patience {
 		t.Fatalf("it took %v", d)
 	}
 	v.done()
@@ -233,7 +229,7 @@ func TestAbuse06Tables(t *testing.T) {
 	// As headers of a message too.
 	properties := []byte{0x20, 0, byte(len(deep) >> 24), byte(len(deep) >> 16), byte(len(deep) >> 8), byte(len(deep))}
 	v.ends(opened, message(append(properties, deep...)), amqp091.SyntaxError)
-	if d := time.Since(began); d > 10*time.Second {
+	if d := time.Since(began); d > amqptest.Patience {
 		t.Errorf("it took %v", d)
 	}
 	v.done()
@@ -333,7 +329,7 @@ func TestAbuse11Logins(t *testing.T) {
 	}
 	began := time.Now()
 	good := v.dial()
-	if d := time.Since(began); d > 2*time.Second {
+	if d := time.Since(began); d > amqptest.Patience {
 		t.Errorf("a good login took %v beside 50 bad ones", d)
 	}
 	good.Close()

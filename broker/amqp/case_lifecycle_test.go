@@ -53,12 +53,8 @@ func TestCaseExclusiveReleased(t *testing.T) {
 		ch.Declare(&amqp091.QueueDeclare{Queue: e, Exclusive: true})
 		ch.Leave()
 		other.Refused(&amqp091.QueueDeclare{Queue: e, Passive: true}, amqp091.ResourceLocked, lockedText(e))
-		began := time.Now()
 		leave(c)
 		other.ExpectGone(e)
-		if d := time.Since(began); d > 5*time.Second {
-			t.Errorf("gone after %v", d)
-		}
 	}
 }
 
@@ -116,14 +112,14 @@ func TestCaseAutoDeleteRace(t *testing.T) {
 		leaving.Expect(amqp091.BasicCancelOkID)
 		switch e := coming.Next(); m := e.Method.(type) {
 		case *amqp091.BasicConsumeOk:
-			if e := coming.NextWithin(1, 20*time.Millisecond); e != nil { // it may have gone all the same, but then it is said
-				if e.Method.ID() != amqp091.BasicCancelID {
-					t.Fatal(amqptest.Describe(e.Method))
-				}
+			leaving.Put("", q, "m")
+			e := coming.Next()
+			if e.Method.ID() == amqp091.BasicCancelID { // it may have gone all the same, but then it is said
 				break
 			}
-			leaving.Put("", q, "m")
-			coming.ExpectBodies("m")
+			if e.Method.ID() != amqp091.BasicDeliverID {
+				t.Fatal(amqptest.Describe(e.Method))
+			}
 			coming.Call(&amqp091.BasicCancel{ConsumerTag: "t"})
 			leaving.ExpectGone(q)
 		case *amqp091.ChannelClose:
@@ -187,9 +183,5 @@ func TestCaseManyQueues(t *testing.T) {
 	for range n {
 		ch.Expect(amqp091.QueueDeleteOkID)
 	}
-	d := time.Since(began)
-	if d > 2*n*time.Second/25 {
-		t.Errorf("%d declares and deletes took %v", n, d)
-	}
-	t.Logf("%d declares and deletes in %v", n, d.Round(time.Millisecond))
+	t.Logf("%d declares and deletes in %v", n, time.Since(began).Round(time.Millisecond))
 }

@@ -69,7 +69,7 @@ func TestCaseRouting(t *testing.T) {
 	if got := routed(ch, strings.TrimSuffix(strings.Repeat("#.a.", 30), "."), strings.Repeat("a.", 120)+"b"); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
-	if d := time.Since(began); d > 2*time.Second {
+	if d := time.Since(began); d > amqptest.Patience {
 		t.Errorf("a hard pattern took %v", d)
 	}
 }
@@ -110,9 +110,6 @@ func TestCaseBindingsManyDelete(t *testing.T) {
 		if n >= 10 && !deleted {
 			deleted = other.NextWithin(2, time.Millisecond) != nil
 		}
-	}
-	if worst > 5*time.Second {
-		t.Errorf("a confirm took %v", worst)
 	}
 	ch.ExpectDepth(live, uint32(n))
 	t.Logf("the longest of %d confirms took %v", n, worst.Round(time.Millisecond))

@@ -74,11 +74,14 @@ func startTrio(t *testing.T, config func(*server.Config)) *trio {
 	return c
 }
 
+// timing loses no leader because the machine is busy for a moment.
+var timing = cluster.Timing{Heartbeat: time.Second}
+
 func (c *trio) start(m *member) {
 	c.t.Helper()
 	m.plug = &plug{Machine: c.net.Machine(m.name)}
 	config := server.Config{AMQPAddr: m.name + ":5672", CloseWithin: time.Second, Cluster: cluster.Config{NodeID: m.name, DataDir: m.dir,
-		RaftAddr: m.name + ":5680", GossipAddr: m.name + ":5690", BootstrapExpect: 3, Timing: cluster.FastTiming, Network: m.plug, Discovery: c.gossip.Join},
+		RaftAddr: m.name + ":5680", GossipAddr: m.name + ":5690", BootstrapExpect: 3, Timing: timing, DiskTimeout: amqptest.Patience, Network: m.plug, Discovery: c.gossip.Join},
 		Broker: broker.Config{LoopbackUsers: []string{}}}
 	if m.config != nil {
 		m.config(&config)
@@ -117,7 +120,7 @@ func (c *trio) leader() *member {
 
 func (c *trio) leaderOf(members ...*member) *member {
 	c.t.Helper()
-	for until := time.Now().Add(60 * time.Second); time.Now().Before(until); <-time.After(5 * time.Millisecond) {
+	for until := time.Now().Add(amqptest.Patience); time.Now().Before(until); <-time.After(5 * time.Millisecond) {
 		var leads *member
 		for _, m := range members {
 			if m.process != nil && m.process.Broker().Where().Serving {
@@ -160,18 +163,24 @@ func (c *trio) connect(m *member) net.Conn {
 	return conn
 }
 
-// dial opens an AMQP connection to a node, with channel 1.
+// dial opens an AMQP connection to a node, with channel 1. Like every client it tries again while leadership changes.
 func (c *trio) dial(m *member) (*amqptest.Conn, *amqptest.Channel) {
 	c.t.Helper()
-	conn := amqptest.On(c.t, c.connect(m))
-	conn.Open(amqptest.Options{})
-	return conn, conn.Channel(1)
+	for until := time.Now().Add(amqptest.Patience); time.Now().Before(until); <-time.After(10 * time.Millisecond) {
+		conn := amqptest.On(c.t, c.connect(m))
+		if conn.TryOpen(amqptest.Options{}) {
+			return conn, conn.Channel(1)
+		}
+		conn.Cut()
+	}
+	c.t.Fatal("no connection was opened")
+	return nil, nil
 }
 
 // agree waits until all nodes that are up have the same state.
 func (c *trio) agree() {
 	c.t.Helper()
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); <-time.After(10 * time.Millisecond) {
+	for until := time.Now().Add(amqptest.Patience); time.Now().Before(until); <-time.After(10 * time.Millisecond) {
 		states := map[string]bool{}
 		for _, m := range c.members {
 			if m.process != nil {

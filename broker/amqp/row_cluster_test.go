@@ -132,7 +132,7 @@ func publishUntilEnd(ch *amqptest.Channel, queue string, disturb func(sent int))
 	for n := 1; ; n++ {
 		if n < 2000 {
 			b := ch.Message(nil, toQueue(queue), amqptest.Properties(ch.T, persistent), fmt.Append(nil, n))
-			if ch.TryRaw(b, time.Second) {
+			if ch.TryRaw(b, amqptest.Patience) {
 				sent = n
 			}
 		}

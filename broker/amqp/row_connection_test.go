@@ -25,19 +25,22 @@ func TestRow20HeartbeatsOfTheServer(t *testing.T) {
 	t.Parallel()
 	c := amqptest.DialWith(t, address(t), amqptest.Options{Heartbeat: 2})
 	ch := c.Channel(1)
+	began := time.Now()
 	for range 10 {
 		ch.Nothing(510 * time.Millisecond)
 		c.Raw(heartbeat)
 	}
-	if c.Beats < 3 || c.Beats > 7 {
-		t.Fatalf("%d heartbeats in 5 seconds", c.Beats)
+	if d := time.Since(began); c.Beats < 3 || c.Beats > int(d.Seconds())+2 {
+		t.Fatalf("%d heartbeats in %v", c.Beats, d)
 	}
 }
 
 func TestRow21SilentClient(t *testing.T) {
 	t.Parallel()
+	began := time.Now()
 	c := amqptest.DialWith(t, address(t), amqptest.Options{Heartbeat: 1})
-	if d := c.ExpectClosed(10 * time.Second); d < 1500*time.Millisecond || d > 5*time.Second {
+	c.ExpectClosed(amqptest.Patience)
+	if d := time.Since(began); d < 1500*time.Millisecond {
 		t.Fatalf("closed after %v", d)
 	}
 }
@@ -99,9 +102,11 @@ func TestRow32AfterServerClose(t *testing.T) {
 func TestRow33NoCloseOk(t *testing.T) {
 	t.Parallel()
 	c := amqptest.DialWith(t, address(t), amqptest.Options{Heartbeat: 2})
+	began := time.Now()
 	c.SendStartOk(amqptest.Options{})
 	c.ReceiveClose(amqp091.ChannelError, amqp091.ConnectionStartOkID, "")
-	if d := c.ExpectClosed(10 * time.Second); d < time.Second || d > 5*time.Second {
+	c.ExpectClosed(amqptest.Patience)
+	if d := time.Since(began); d < time.Second {
 		t.Fatalf("closed after %v", d)
 	}
 }

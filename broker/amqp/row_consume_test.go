@@ -336,9 +336,9 @@ func TestRow193AckTimeout(t *testing.T) {
 		q := ch.Queue(name(t, "q"))
 		c.Fill(q, "a", "b")
 		ch.Qos(1, false)
+		began := time.Now()
 		ch.ConsumeWith(&amqp091.BasicConsume{Queue: q, ConsumerTag: "t", Arguments: table(t, amqp091.Map{"x-consumer-timeout": int32(1000)})})
 		ch.ExpectBodies("a")
-		began := time.Now()
 		if len(capabilities) > 0 {
 			if m := ch.Expect(amqp091.BasicCancelID).Method.(*amqp091.BasicCancel); m.ConsumerTag != "t" {
 				t.Fatalf("%+v", m)

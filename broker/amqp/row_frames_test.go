@@ -77,7 +77,7 @@ func TestRow45WrongEnd(t *testing.T) {
 	q := name(t, "q")
 	ch.Send(&amqp091.QueueDeclare{Queue: q})
 	c.Send(0, &amqp091.ConnectionClose{ReplyCode: 200})
-	c.ExpectClosed(10 * time.Second)
+	c.ExpectClosed(amqptest.Patience)
 	if dial(t).Channel(1).Exists(q) {
 		t.Fatal("the broker read on behind a frame without its end")
 	}

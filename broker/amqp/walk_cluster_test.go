@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,13 +64,17 @@ func TestRandomWalkThroughFollowers(t *testing.T) {
 	for range 2 {
 		leader := c.leader()
 		_, ch := c.dial(c.followers()[0])
-		moved := false
+		var trying atomic.Bool
+		var moving sync.WaitGroup
 		sent, settled := publishUntilEnd(ch, "healthy", func(n int) {
-			if n > 100 && !moved {
-				moved = true
-				go func() { _ = leader.process.Broker().HandOver(t.Context()) }()
+			if n > 100 && !trying.Swap(true) { // it may fail, and is tried again until the connection ends
+				moving.Go(func() {
+					_ = leader.process.Broker().HandOver(t.Context())
+					trying.Store(false)
+				})
 			}
 		})
+		moving.Wait()
 		t.Logf("%d sent, %d confirmed", sent, settled)
 		confirmed += settled
 	}

@@ -257,7 +257,7 @@ func TestRandomWalk(t *testing.T) {
 // deleteSoon deletes a queue that may still be exclusive to a connection whose end is being dealt with.
 func deleteSoon(ch *amqptest.Channel, q string) {
 	ch.T.Helper()
-	for until := time.Now().Add(10 * time.Second); ; {
+	for until := time.Now().Add(amqptest.Patience); ; {
 		ch.Send(&amqp091.QueueDelete{Queue: q})
 		m, refused := ch.Next().Method.(*amqp091.ChannelClose)
 		if !refused {

@@ -191,7 +191,7 @@ func TestConnectionLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		_, _ = io.WriteString(c, "GET /healthz/live HTTP/1.1\r\nHost: x\r\n\r\n")
 		line := make([]byte, 12)
 		n, _ := io.ReadFull(c, line)
@@ -207,7 +207,7 @@ func TestConnectionLimit(t *testing.T) {
 	}
 	second.Close()
 	first.Close()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		c, line := request()
 		c.Close()
 		if line == "HTTP/1.1 200" {

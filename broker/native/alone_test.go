@@ -133,9 +133,9 @@ func startWith(t testing.TB, config broker.Config) *alone {
 }
 
 func dial(t testing.TB, node *alone) (*client.Connection, *client.Channel) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := client.Dial(ctx, []string{node.address}, client.WithHeartbeat(10*time.Second)) // a busy machine is not what is tested
+	c, err := client.Dial(ctx, []string{node.address}, client.WithHeartbeat(time.Minute)) // a busy machine is not what is tested
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func dial(t testing.TB, node *alone) (*client.Connection, *client.Channel) {
 }
 
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

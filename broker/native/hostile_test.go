@@ -36,7 +36,7 @@ func bare(t testing.TB, node *alone) *raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	return &raw{t, c, native.NewReader(bufio.NewReader(c), native.DefaultFrameMax)}
 }
 

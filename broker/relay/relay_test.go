@@ -258,7 +258,7 @@ func TestStorm(t *testing.T) {
 				return
 			}
 			defer c.Close()
-			_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+			_ = c.SetDeadline(time.Now().Add(patience))
 			_, _ = c.Write(amqp091.ProtocolHeader[:min(i%12, headerSize)])
 			switch i % 4 {
 			case 1:
@@ -296,9 +296,9 @@ func waiting(t *testing.T, n *node, want int) {
 
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !cond(); {
+	for end := time.Now().Add(patience); !cond(); {
 		if time.Now().After(end) {
-			t.Fatalf("waited 15s in vain for %s", what)
+			t.Fatalf("waited %v in vain for %s", patience, what)
 		}
 		<-time.After(2 * time.Millisecond)
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/warrenmq/warren/protocol/amqp091"
 )
 
+// patience bounds every wait for what should come soon, on a machine that may be busy.
+const patience = time.Minute
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // town is a cluster without Raft: it leads who the test says.
@@ -136,7 +139,7 @@ func (f frontFunc) ServeConn(c net.Conn) { f(c) }
 func polite(name string) frontFunc {
 	return func(c net.Conn) {
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(patience))
 		if _, err := io.ReadFull(c, make([]byte, headerSize)); err != nil {
 			return
 		}
@@ -222,7 +225,7 @@ func connect(t *testing.T, n *node) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	return c
 }
 

@@ -32,7 +32,8 @@ func startThree(t *testing.T) []*member {
 	var nodes []*member
 	for i := range gossip {
 		s, err := server.New(server.Config{NativeAddr: "127.0.0.1:0", AMQPAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", Cluster: cluster.Config{
-			NodeID: fmt.Sprintf("n%d", i+1), DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: gossip[i], BootstrapExpect: 3, Join: gossip}})
+			NodeID: fmt.Sprintf("n%d", i+1), DataDir: t.TempDir(), RaftAddr: "127.0.0.1:0", GossipAddr: gossip[i], BootstrapExpect: 3, Join: gossip,
+			Timing: cluster.Timing{Heartbeat: time.Second}, DiskTimeout: time.Minute}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func startThree(t *testing.T) []*member {
 // leading waits until one of the nodes serves and all the others know it, and returns it and them.
 func leading(t *testing.T, nodes []*member) (leader *member, followers []*member) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		leader, followers = nil, nil
 		known := true
 		for _, n := range nodes {
@@ -64,7 +65,7 @@ func leading(t *testing.T, nodes []*member) (leader *member, followers []*member
 			return leader, followers
 		}
 		if time.Now().After(end) {
-			t.Fatal("waited 30s in vain for a leader")
+			t.Fatal("waited a minute in vain for a leader")
 		}
 		<-time.After(5 * time.Millisecond)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/warrenmq/warren/protocol/amqp091"
 )
 
-// Patience bounds every wait for something that should come at once.
-const Patience = 20 * time.Second
+// Patience bounds every wait for something that should come at once, on a machine that may be busy.
+const Patience = time.Minute
 
 // Conn is a connection to a broker.
 type Conn struct {

@@ -47,6 +47,25 @@ func (c *Conn) Open(o Options) {
 	c.OpenVhost(o)
 }
 
+// TryOpen is Open; false when the connection is closed with 320 instead, as while leadership changes.
+func (c *Conn) TryOpen(o Options) bool {
+	c.T.Helper()
+	c.Login(o)
+	c.Send(0, &amqp091.ConnectionOpen{VirtualHost: "/"})
+	switch m := c.Next(0).Method.(type) {
+	case *amqp091.ConnectionOpenOk:
+		return true
+	case *amqp091.ConnectionClose:
+		if m.ReplyCode == uint16(Conn320) {
+			return false
+		}
+		c.T.Fatalf("instead of opening the broker sent %s", Describe(m))
+	default:
+		c.T.Fatalf("instead of opening the broker sent %s", Describe(m))
+	}
+	return false
+}
+
 // Login goes as far as tune-ok.
 func (c *Conn) Login(o Options) {
 	c.T.Helper()

@@ -65,7 +65,7 @@ func TestBacklogDisk(t *testing.T) {
 	full := n.diskBytes()
 	c.startDrain(ctx, "passing", backlog, 2).Wait()
 	began = time.Now()
-	await(t, 30*time.Second, "the space of a drained backlog given back", func() error {
+	await(t, time.Minute, "the space of a drained backlog given back", func() error {
 		if now := n.diskBytes(); now > constant {
 			return fmt.Errorf("%d MiB are still on the disk", now>>20)
 		}

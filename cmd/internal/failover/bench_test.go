@@ -28,7 +28,7 @@ func TestBenchOutlivesTheLeader(t *testing.T) {
 			c.check(run.Start())
 			ended := make(chan error, 1)
 			go func() { ended <- run.Wait() }()
-			await(t, 20*time.Second, "messages", func() error {
+			await(t, time.Minute, "messages", func() error {
 				if n := leader.Metric("warren_publishes_total") - before; n < 500 {
 					return fmt.Errorf("%v have come", n)
 				}

@@ -152,7 +152,7 @@ func (c *cluster) Servers() (list []string) {
 // Leader waits until one node says of itself that it leads, and is ready.
 func (c *cluster) Leader() (leader *node) {
 	c.t.Helper()
-	await(c.t, 20*time.Second, "a leader", func() error {
+	await(c.t, time.Minute, "a leader", func() error {
 		var last error
 		for _, n := range c.running() {
 			s, err := n.Status()
@@ -210,7 +210,7 @@ func (c *cluster) Agree() (s native.ClusterStatus) {
 // Dial connects a client, closed with the test.
 func (c *cluster) Dial(options ...client.Option) *client.Connection {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	conn, err := client.Dial(ctx, c.Servers(), append(options, client.WithLogger(log))...)

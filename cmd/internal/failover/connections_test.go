@@ -61,7 +61,7 @@ func TestAMQPConnectionsComeAndGo(t *testing.T) {
 	comeAndGo(t, n, count)
 	took := time.Since(began)
 	n.connections(t, 0)
-	await(t, 30*time.Second, "goroutines and files as before", func() error {
+	await(t, time.Minute, "goroutines and files as before", func() error {
 		g, f := n.Metric("go_goroutines"), n.Metric("process_open_fds")
 		if g > goroutines+slack || f > files+slack {
 			return fmt.Errorf("%v goroutines, before %v; %v files, before %v", g, goroutines, f, files)
@@ -74,7 +74,7 @@ func TestAMQPConnectionsComeAndGo(t *testing.T) {
 // connections waits until the node serves so many clients.
 func (n *node) connections(t *testing.T, want float64) {
 	t.Helper()
-	await(t, 30*time.Second, fmt.Sprintf("%v connections", want), func() error {
+	await(t, time.Minute, fmt.Sprintf("%v connections", want), func() error {
 		if got := n.Metric("warren_connections"); got != want {
 			return fmt.Errorf("there are %v", got)
 		}

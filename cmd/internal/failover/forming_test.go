@@ -73,7 +73,7 @@ func TestEmptiedNodeComesBackAsNew(t *testing.T) {
 		n.Start()
 		n.Ready()
 		load.AwaitConfirms(500, 10*time.Second)
-		await(t, 20*time.Second, "three voters, all of them reachable", func() error {
+		await(t, time.Minute, "three voters, all of them reachable", func() error {
 			s, err := c.Leader().Status()
 			if err != nil {
 				return err

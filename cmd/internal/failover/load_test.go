@@ -100,7 +100,7 @@ func (l *load) publish(ctx context.Context, ch *client.Channel, exchange, key st
 
 func (l *load) confirm(sent <-chan sentMessage, routed uint32) {
 	for s := range sent {
-		within, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		within, cancel := context.WithTimeout(context.Background(), time.Minute)
 		got, err := s.confirm.Wait(within)
 		cancel()
 		l.mu.Lock()
@@ -290,7 +290,7 @@ func (k *counter) Expect(published map[message]bool, within time.Duration) {
 func (c *cluster) ExpectKept(queue string, published map[message]bool) {
 	c.t.Helper()
 	var order []message
-	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	ch := c.Channel()
 	c.check(ch.Qos(ctx, 4096, false))

@@ -96,7 +96,7 @@ func (p *process) stop() int {
 	go func() { defer close(ended); _ = p.cmd.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Fatal("the node did not stop")
 	}
 	return p.cmd.ProcessState.ExitCode()
