@@ -47,9 +47,9 @@ func TestRow21SilentClient(t *testing.T) {
 
 func TestRow22AnyFrameIsLife(t *testing.T) {
 	t.Parallel()
-	c := amqptest.DialWith(t, address(t), amqptest.Options{Heartbeat: 1})
+	c := amqptest.DialWith(t, address(t), amqptest.Options{Heartbeat: 3}) // silence of 6 s ends it
 	ch := c.Channel(1)
-	for range 10 {
+	for range 16 {
 		ch.Nothing(500 * time.Millisecond)
 		ch.Call(&amqp091.ChannelFlow{Active: true})
 	}
