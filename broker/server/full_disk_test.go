@@ -15,6 +15,7 @@ import (
 	"github.com/warrenmq/warren/broker/server"
 	"github.com/warrenmq/warren/cluster"
 	"github.com/warrenmq/warren/cluster/loopback"
+	"github.com/warrenmq/warren/fsm/store/vfs"
 	"github.com/warrenmq/warren/fsm/store/vfs/vfstest"
 	"github.com/warrenmq/warren/protocol/amqp091"
 )
@@ -22,6 +23,8 @@ import (
 const (
 	diskSize = 64 << 20 // bytes
 	diskFree = 16 << 20 // Config.MinDiskFree
+	// diskTimeout is longer than a busy machine's disk takes.
+	diskTimeout = 3 * time.Second
 )
 
 // TestFullDisk: the disk of one node, or of a follower, becomes full: publishers wait and are told, consumers go on even when
@@ -36,16 +39,25 @@ func TestFullDisk(t *testing.T) {
 // onDisks starts nodes with a small disk each.
 func onDisks(t *testing.T, size int) (nodes []*member, disks []*vfstest.Small) {
 	t.Helper()
+	nodes = onFiles(t, size, func(dir string) vfs.FS {
+		disks = append(disks, vfstest.NewSmall(dir, diskSize))
+		return disks[len(disks)-1]
+	})
+	return nodes, disks
+}
+
+// onFiles starts nodes with a file system each.
+func onFiles(t *testing.T, size int, files func(dir string) vfs.FS) (nodes []*member) {
+	t.Helper()
 	gossip, err := loopback.Addresses(size)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range gossip {
 		dir := t.TempDir()
-		disks = append(disks, vfstest.NewSmall(dir, diskSize))
 		c := server.Config{NativeAddr: "127.0.0.1:0", AMQPAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", MinDiskFree: diskFree, Cluster: cluster.Config{
 			NodeID: fmt.Sprintf("n%d", i+1), DataDir: dir, RaftAddr: "127.0.0.1:0", GossipAddr: gossip[i], BootstrapExpect: size,
-			Files: disks[i], SegmentBytes: 1 << 20, SnapshotBytes: 1 << 20}}
+			Files: files(dir), DiskTimeout: diskTimeout, SegmentBytes: 1 << 20, SnapshotBytes: 1 << 20}}
 		if size > 1 {
 			c.Cluster.Join = gossip
 		}
@@ -60,7 +72,7 @@ func onDisks(t *testing.T, size int) (nodes []*member, disks []*vfstest.Small) {
 		t.Cleanup(m.stop)
 		nodes = append(nodes, m)
 	}
-	return nodes, disks
+	return nodes
 }
 
 func fullDisk(t *testing.T, size int) {
