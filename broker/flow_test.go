@@ -47,7 +47,7 @@ func TestWatermarksHoldPublishesUpAndLetThemGoOn(t *testing.T) {
 
 func TestDiskWatermark(t *testing.T) {
 	w := Watermarks{DiskFree: func() (uint64, error) { return 100 << 20, nil }, MinDiskFree: 200 << 20}
-	if l := w.measure(false); l.reason == "" || l.short != "low on disk" || l.memory {
+	if l := w.measure(new(tides), false); l.reason == "" || l.short != "low on disk" || l.memory {
 		t.Fatalf("with 100 MiB free of 200: %+v", l)
 	}
 }

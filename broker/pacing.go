@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// paceTime: together, those who make queues grow may use up what is left to a watermark in this time. So the less is
-	// left the slower they are, and before the watermark is reached they hardly move.
+	// paceTime: together, those who make queues grow may use up what is left to a watermark in this time, beside what the
+	// node is relieved of. So the less is left the slower they are, and before the watermark is reached they hardly move.
 	paceTime = 2 * time.Second
 	// maxPause is how long one call of Publish is held back: slowed is not stopped.
 	maxPause = time.Second
@@ -29,7 +29,7 @@ type pacing struct {
 	near atomic.Bool
 
 	mu      sync.Mutex
-	left    uint64            // bytes to the watermark; guarded by mu
+	left    uint64            // bytes that may come in within paceTime; guarded by mu
 	began   time.Time         // of the window; guarded by mu
 	window  uint64            // its number; guarded by mu
 	trends  map[uint64]*trend // by queue number, of this window; guarded by mu
@@ -50,7 +50,7 @@ type share struct {
 
 func newPacing() *pacing { return &pacing{trends: map[uint64]*trend{}, growing: map[uint64]bool{}} }
 
-// set says whether a watermark is near, and how near.
+// set says whether a watermark is near, and how many bytes may come in within paceTime then.
 func (p *pacing) set(near bool, left uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

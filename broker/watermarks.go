@@ -18,8 +18,10 @@ type Watermarks struct {
 	// Unwritten are bytes of messages that are in memory until they are in a message file, which takes a snapshot.
 	Unwritten    func() uint64
 	MaxUnwritten uint64
-	DiskFree     func() (uint64, error) // bytes
-	MinDiskFree  uint64
+	// Taken are the bytes of messages that have come in since the start: what of them does not stay need not be slowed.
+	Taken       func() uint64
+	DiskFree    func() (uint64, error) // bytes
+	MinDiskFree uint64
 	// Relieve is called when memory is nearly short: a snapshot lets bodies leave memory. It may take long.
 	Relieve func() error
 	// Reclaim is called when the disk is nearly short: snapshots let go of what was consumed. It may take long.
@@ -41,12 +43,12 @@ type strain struct {
 	near   bool          // some watermark is near
 	memory bool          // it is one of memory
 	disk   bool          // it is the disk's
-	left   uint64        // bytes to the nearest of those that are near
+	left   uint64        // bytes that may come in within paceTime, for the nearest of those that are near
 	look   time.Duration // when to look again; 0 is watermarkInterval
 }
 
-// add takes one watermark into account. used may be above bound.
-func (l *strain) add(used, bound, nearBy uint64, blocked bool) (above bool) {
+// add takes one watermark into account. used may be above bound; relief is how many bytes a second it is relieved of.
+func (l *strain) add(used, bound, nearBy uint64, relief float64, blocked bool) (above bool) {
 	if blocked {
 		bound -= bound / goOnParts
 	}
@@ -55,8 +57,9 @@ func (l *strain) add(used, bound, nearBy uint64, blocked bool) (above bool) {
 		left = bound - used
 	}
 	if left < nearBy {
-		if !l.near || left < l.left {
-			l.left = left
+		may := left + uint64(relief*paceTime.Seconds()*min(1, 2*float64(left)/float64(nearBy)))
+		if !l.near || may < l.left {
+			l.left = may
 		}
 		l.near = true
 	}
@@ -64,11 +67,12 @@ func (l *strain) add(used, bound, nearBy uint64, blocked bool) (above bool) {
 }
 
 // measure says where the node is. blocked says that publishes are held up already.
-func (w *Watermarks) measure(blocked bool) (l strain) {
-	if w.MemoryUsed != nil && w.MaxMemory > 0 && l.add(w.MemoryUsed(), w.MaxMemory, w.MaxMemory/4, blocked) {
+func (w *Watermarks) measure(t *tides, blocked bool) (l strain) {
+	memory, unwritten := t.note(w, time.Now())
+	if w.MemoryUsed != nil && w.MaxMemory > 0 && l.add(t.memory.last, w.MaxMemory, w.MaxMemory/4, memory, blocked) {
 		l.reason = fmt.Sprintf("the node's messages take more than %d MiB of memory; consume messages or give it more", w.MaxMemory>>20)
 	}
-	if w.Unwritten != nil && w.MaxUnwritten > 0 && l.add(w.Unwritten(), w.MaxUnwritten, w.MaxUnwritten/2, blocked) && l.reason == "" {
+	if w.Unwritten != nil && w.MaxUnwritten > 0 && l.add(t.unwritten.last, w.MaxUnwritten, w.MaxUnwritten/2, unwritten, blocked) && l.reason == "" {
 		l.reason = fmt.Sprintf("messages come faster than the disk takes them, more than %d MiB wait to be written", w.MaxUnwritten>>20)
 	}
 	l.memory = l.near
@@ -89,8 +93,9 @@ func (b *Broker) watchWatermarks(ctx context.Context) {
 	disk := relief{b: b, what: "disk space", call: w.Reclaim}
 	defer memory.wait()
 	defer disk.wait()
+	var tides tides
 	for {
-		own := w.measure(b.alarms.own().reason != "")
+		own := w.measure(&tides, b.alarms.own().reason != "")
 		b.alarms.setOwn(own)
 		l := b.allAlarms(own)
 		if b.flow.set(l.reason, l.short) {

@@ -51,3 +51,11 @@ func (m *Machine) Bodies() (memory, unwritten uint64) {
 	defer m.mu.RUnlock()
 	return m.state.memory.contents, m.state.memory.unwritten
 }
+
+// Taken returns the bytes of contents that queues have taken in since the start, or since the whole state came from
+// another node; a message in several queues counts in each.
+func (m *Machine) Taken() uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.state.taken
+}

@@ -104,6 +104,7 @@ func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue)
 		} else {
 			q.messages.append(c)
 		}
+		s.taken += contentBytes + uint64(len(c.body)+len(c.properties))
 		if longest == nil || q.messages.bytes > longest.messages.bytes {
 			longest = q
 		}

@@ -33,6 +33,7 @@ type state struct {
 	messages    uint64  // live messages of all queues, as of the last entry
 	bytes       uint64  // their bodies
 	memory      weights // of all queues
+	taken       uint64  // bytes of contents that queues have got since the state is in this process
 
 	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers and uploads
 

@@ -10,7 +10,7 @@ import (
 // watermarks are what this process uses, against what it may.
 func (s *Server) watermarks() broker.Watermarks {
 	m := s.config.Memory
-	return broker.Watermarks{MemoryUsed: liveHeap, MaxMemory: m.Live, Unwritten: s.unwritten, MaxUnwritten: uint64(m.Unwritten),
+	return broker.Watermarks{MemoryUsed: liveHeap, MaxMemory: m.Live, Unwritten: s.unwritten, MaxUnwritten: uint64(m.Unwritten), Taken: s.taken,
 		DiskFree: s.disk.free, MinDiskFree: s.disk.least, Relieve: s.relieve, Reclaim: s.reclaim}
 }
 
@@ -29,6 +29,9 @@ func (s *Server) unwritten() uint64 {
 	_, n := s.machine.Bodies()
 	return n
 }
+
+// taken returns the bytes of messages that have come in since the start.
+func (s *Server) taken() uint64 { return s.machine.Taken() }
 
 // relieve lets bodies leave memory and has what is free by now counted as free: a node that takes no publishes makes
 // little garbage, and might not find out by itself for minutes.
