@@ -146,6 +146,34 @@ func TestRule18ADamagedNodeIsQuarantinedUntilItHasCaughtUp(t *testing.T) {
 	}
 }
 
+// A node that does not know its vote any more, because both places are damaged, might vote twice in a term.
+func TestRule18ANodeThatLostItsVoteIsQuarantinedUntilItHasCaughtUp(t *testing.T) {
+	configs := threeConfigs(t)
+	nodes := startThree(t, configs)
+	leader := leaderOf(t, nodes)
+	proposeMany(t, leader, 0, 20)
+	hurt := without(nodes, leader)[0]
+	hurt.stop(t)
+	dir := filepath.Join(hurt.config.DataDir, "stable")
+	for _, name := range []string{"stable.db", "copy"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), make([]byte, info.Size()), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	back := start(t, hurt.config)
+	if !back.transport.quarantined.Load() || !strings.Contains(back.identity.get().Quarantined, filepath.Join(dir, "stable.db")) {
+		t.Fatalf("it is not quarantined for it: %q", back.identity.get().Quarantined)
+	}
+	eventually(t, "the end of the quarantine", func() bool { return !back.transport.quarantined.Load() })
+	if err := back.Barrier(t.Context()); err != nil || !slices.Equal(back.fsm.all(), leader.fsm.all()) {
+		t.Errorf("%v: applied %d of %d", err, len(back.fsm.all()), len(leader.fsm.all()))
+	}
+}
+
 func TestRule18AQuarantinedNodeNeitherVotesNorStands(t *testing.T) {
 	nodes := startThree(t, threeConfigs(t))
 	leader := leaderOf(t, nodes)

@@ -6,7 +6,8 @@
 // holds at least what was promised, and either may be lost. Every value begins with a number that only grows (a term,
 // a count), so at the next start the larger one is the newer one. It may never have been promised; to remember a
 // term or a vote that was not used does no harm. Within the database each value is kept twice and with a checksum
-// too, because bbolt has none for its pages.
+// too, because bbolt has none for its pages; and each process makes a new database of what it has read, because a write
+// to a damaged one ends the process or spoils more.
 package stablestore
 
 import (
@@ -18,16 +19,11 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/warrenmq/warren/fsm/store/vfs"
-	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 )
 
 var (
@@ -95,35 +91,43 @@ func Open(fs vfs.FS, dir string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{file: path.Join(dir, databaseFile)}
-	var unreadable, err error
-	s.db, err = openDatabase(s.file) // it locks, so no other process changes the copy from here on
-	if errors.Is(err, errUnreadable) {
-		unreadable, err = err, nil
-	}
-	if err == nil {
-		s.copy, err = openCopy(fs, path.Join(dir, copyFile))
-	}
-	if err == nil && unreadable != nil {
-		err = s.replaceDatabase(fs, unreadable)
-	}
-	if err == nil {
-		err = s.load()
-	}
-	if err == nil {
-		err = fs.SyncDir(dir)
-	}
-	if err == nil {
-		err = fs.SyncDir(path.Dir(dir))
-	}
-	if err != nil {
+	if err := s.open(fs, dir); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("open the stable store %s: %w", s.file, err)
 	}
 	return s, nil
 }
 
-// replaceDatabase moves a database that cannot be read aside and begins a new one, if the copy is sound.
-func (s *Store) replaceDatabase(fs vfs.FS, why error) error {
+func (s *Store) open(fs vfs.FS, dir string) error {
+	found, unreadable := readDatabase(s.file)
+	if unreadable != nil && !errors.Is(unreadable, errUnreadable) {
+		return unreadable
+	}
+	var err error
+	if s.copy, err = openCopy(fs, path.Join(dir, copyFile)); err != nil {
+		return err
+	}
+	if unreadable != nil {
+		if err := s.setDatabaseAside(fs, unreadable); err != nil {
+			return err
+		}
+	}
+	s.db = found
+	if err := s.load(); err != nil {
+		return err
+	}
+	s.db = nil
+	for _, dir := range []string{dir, path.Dir(dir)} { // the copy's name
+		if err := fs.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	s.db, err = makeDatabase(fs, s.file, found)
+	return err
+}
+
+// setDatabaseAside moves a database that cannot be read aside, if the copy is sound.
+func (s *Store) setDatabaseAside(fs vfs.FS, why error) error {
 	if len(s.copy.values) == 0 || s.copy.doubtful {
 		return errors.Join(&DamageError{File: s.file}, why)
 	}
@@ -136,12 +140,7 @@ func (s *Store) replaceDatabase(fs vfs.FS, why error) error {
 		}
 		aside = fmt.Sprintf("%s.damaged-%d", s.file, n)
 	}
-	if err := fs.Rename(s.file, aside); err != nil {
-		return err
-	}
-	var err error
-	s.db, err = openDatabase(s.file)
-	return err
+	return fs.Rename(s.file, aside)
 }
 
 // load reads both places, takes the newer of each value and writes it where it is missing.
@@ -217,49 +216,6 @@ func number(value []byte) uint64 {
 	}
 	return binary.BigEndian.Uint64(value)
 }
-
-// errUnreadable says that bbolt cannot make sense of the file.
-var errUnreadable = errors.New("the database cannot be read")
-
-// openDatabase opens the database and reads all values once: bbolt panics at a damaged page.
-func openDatabase(file string) (db backend, err error) {
-	var bolt *raftboltdb.BoltStore
-	defer func() {
-		if p := recover(); p != nil {
-			if bolt != nil {
-				_ = bolt.Close()
-			}
-			db, err = nil, fmt.Errorf("%w: %v", errUnreadable, p)
-		}
-	}()
-	bolt, err = raftboltdb.New(raftboltdb.Options{Path: file, BoltOptions: boltOptions()})
-	if errors.Is(err, berrors.ErrInvalid) || errors.Is(err, berrors.ErrChecksum) || errors.Is(err, berrors.ErrVersionMismatch) {
-		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, key := range append([]string{string(keyWhole)}, kept...) {
-		if _, err := bolt.Get([]byte(key)); err != nil && err.Error() != errNotFound.Error() {
-			_ = bolt.Close()
-			return nil, err
-		}
-	}
-	return bolt, nil
-}
-
-// OpenBoltLog opens raft-boltdb as a log store, with the options that make it less slow.
-func OpenBoltLog(file string) (*raftboltdb.BoltStore, error) {
-	o := boltOptions()
-	o.NoFreelistSync, o.NoGrowSync, o.FreelistType = true, true, bbolt.FreelistMapType
-	db, err := raftboltdb.New(raftboltdb.Options{Path: file, BoltOptions: o})
-	if err != nil {
-		return nil, fmt.Errorf("open the raft log %s: %w", filepath.Clean(file), err)
-	}
-	return db, nil
-}
-
-func boltOptions() *bbolt.Options { return &bbolt.Options{Timeout: 5 * time.Second} }
 
 // NewMem returns a store that forgets at Close, for simulations: reopen it with Reopen.
 func NewMem() *Store {

@@ -207,7 +207,7 @@ func TestRule18CrashAtEachCallOfTheCopy(t *testing.T) {
 }
 
 // openOn opens a store on a database in memory.
-func openOn(fs vfs.FS, db memory) (*Store, error) {
+func openOn(fs vfs.FS, db backend) (*Store, error) {
 	side, err := openCopy(fs, copyFile)
 	if err != nil {
 		return nil, err
