@@ -168,6 +168,9 @@ func (c *Cluster) Wipe(i int) {
 	c.machines[i].disk, c.machines[i].stable = vfs.NewMem(), stablestore.NewMem()
 }
 
+// Disk returns a node's disk.
+func (c *Cluster) Disk(i int) *vfs.Mem { return c.machines[i].disk }
+
 // Rot flips a bit in one file under a folder of a node that is down; false when there is none.
 func (c *Cluster) Rot(i int, folder string) (file string, rotten bool) {
 	disk := c.machines[i].disk

@@ -150,7 +150,7 @@ func opens(dir string, least, most uint64) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer s.Close() // twice does no harm
 	current, err := s.GetUint64(keyTerm)
 	voted, err2 := s.GetUint64(keyVoteTerm)
 	candidate, err3 := s.Get(keyVoteCand)
@@ -170,8 +170,9 @@ func opens(dir string, least, most uint64) error {
 	if s, err = Open(vfs.OS{}, dir); err != nil {
 		return fmt.Errorf("it went on and does not open: %w", err)
 	}
-	if voted, err := s.GetUint64(keyVoteTerm); voted != next || err != nil {
-		return errors.Join(fmt.Errorf("it went on to term %d and forgot it: %d, %v", next, voted, err), s.Close())
+	voted, err = s.GetUint64(keyVoteTerm)
+	if err := errors.Join(err, s.Close()); err != nil || voted != next {
+		return fmt.Errorf("it went on to term %d and has %d, %w", next, voted, err)
 	}
 	return nil
 }
