@@ -80,6 +80,7 @@ type Report struct {
 	HashIndex    uint64 // the index StateHash belongs to
 	ClusterID    string // as written in the state, "" when not yet
 	Bytes        uint64 // of what snapshots keep on disk and may let go of
+	SnapshotDue  bool   // a snapshot would free memory that is soon needed
 	Resources
 }
 

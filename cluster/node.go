@@ -148,7 +148,7 @@ func (n *Node) open() error {
 	}
 	n.snap.index, _ = n.stores.newestSnapshot()
 	n.snap.at = time.Now()
-	n.snap.bytes = n.stateBytes()
+	n.snap.bytes = n.stateReport().Bytes
 	n.transport = newTransport(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: n.streams, MaxPool: 3,
 		MaxRPCsInFlight: 2, Timeout: rpcTimeout, Logger: raftLogger(n.log)}), n.streams)
 	if reason := n.identity.get().Quarantined; reason != "" {

@@ -63,11 +63,14 @@ func (n *Node) endFollowUps() {
 // backlog takes next to no log: what snapshots still keep of it on disk counts too.
 func (n *Node) snapshotDue(bytes int64) bool {
 	least := uint64(n.config.SnapshotBytes)
-	held := n.stateBytes()
+	state := n.stateReport()
+	held := state.Bytes
 	n.snap.mu.Lock()
 	defer n.snap.mu.Unlock()
 	since := time.Since(n.snap.at)
 	switch {
+	case state.SnapshotDue && bytes > 0:
+		return true
 	case bytes >= n.config.SnapshotBytes, bytes > 0 && since >= n.config.SnapshotAge:
 		return true
 	case held+max(least, n.snap.bytes/4) <= n.snap.bytes:
@@ -77,16 +80,16 @@ func (n *Node) snapshotDue(bytes int64) bool {
 	}
 }
 
-func (n *Node) stateBytes() uint64 {
+func (n *Node) stateReport() Report {
 	if n.config.Report == nil {
-		return 0
+		return Report{}
 	}
-	return n.config.Report().Bytes
+	return n.config.Report()
 }
 
 // Snapshot takes a snapshot now.
 func (n *Node) Snapshot() error {
-	began, held := time.Now(), n.stateBytes()
+	began, held := time.Now(), n.stateReport().Bytes
 	err := n.wait(n.ctx, func() raft.Future { return n.raft.Snapshot() })
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return nil

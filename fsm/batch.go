@@ -1,5 +1,7 @@
 package fsm
 
+import "bytes"
+
 // Header is the head of a log entry.
 type Header struct {
 	Version uint8  // of the entry format
@@ -63,11 +65,15 @@ func (b *Batch) Count() int { return int(b.header.Count) }
 // Len returns the bytes of the entry so far.
 func (b *Batch) Len() int { return len(b.buf) }
 
-// Finish completes the header and returns the entry, which now belongs to the caller.
+// Finish completes the header and returns the entry, which now belongs to the caller. Messages keep it in memory until
+// they are in a file, so what was left over of its capacity is given back if it is much.
 func (b *Batch) Finish() []byte {
 	big.PutUint32(b.buf[headerBytes-4:], b.header.Count)
 	entry := b.buf
 	b.buf = nil
+	if cap(entry)-len(entry) > len(entry)/8 {
+		return bytes.Clone(entry)
+	}
 	return entry
 }
 

@@ -40,8 +40,9 @@ const (
 
 func (s *slot) deliveries() uint32 { return s.state & maxDeliveryCount }
 
-// contentBytes is what a content takes in memory beside its body and properties, which is most of a small message.
-const contentBytes = 128
+// contentBytes is what a content takes in memory beside its body and properties, which is most of a small message: itself,
+// and what the log entry that it came in, or its own copies, have besides.
+const contentBytes = 160
 
 // size is what the content of a slot takes in memory.
 func (s *slot) size() uint64 {

@@ -185,7 +185,7 @@ func advertised(address string, l net.Listener) string {
 func (s *Server) report() cluster.Report {
 	index, hash := s.machine.Hash()
 	return cluster.Report{AppliedIndex: index, StateHash: hash, HashIndex: index, ClusterID: s.machine.ClusterID(),
-		Bytes: s.machine.Totals().MessageBytes, Resources: s.resources()}
+		Bytes: s.machine.Totals().MessageBytes, SnapshotDue: s.snapshotDue(), Resources: s.resources()}
 }
 
 func (s *Server) stateFailed(err error) {

@@ -30,6 +30,13 @@ func (s *Server) unwritten() uint64 {
 	return n
 }
 
+// snapshotDue reports whether a snapshot's part of what may wait to be written does. Small messages take more memory than
+// log.
+func (s *Server) snapshotDue() bool {
+	most := s.config.Memory.Unwritten
+	return most > 0 && s.unwritten() >= uint64(most/snapshotsInUnwritten)
+}
+
 // taken returns the bytes of messages that have come in since the start.
 func (s *Server) taken() uint64 { return s.machine.Taken() }
 
