@@ -51,6 +51,7 @@ func (n *Node) restoreNewest(snapshots *snapshotstore.Store) (found restored, er
 		found.broken = append(found.broken, b.ID)
 		found.newest = max(found.newest, snapshotstore.IndexOf(b.ID))
 		found.why = fmt.Errorf("snapshot %s has a meta file that cannot be read: %w", b.ID, b.Err)
+		n.log.Error("a snapshot cannot be read", "error", found.why)
 	}
 	failed := false
 	for _, meta := range list {

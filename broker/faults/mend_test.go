@@ -155,8 +155,14 @@ func (t *three) damage(i int, rot vfstest.Rot) (saw string, err error) {
 			return line, nil
 		}
 	}
+	if mustName.MatchString(rot.File) && saw == "nothing" {
+		return saw, errors.New("nobody named the file")
+	}
 	return saw, nil
 }
+
+// mustName are files that every start reads whole.
+var mustName = regexp.MustCompile(`^data/(identity|snapshots/[0-9-]+/meta)$`)
 
 // read holds a node's part of the queue that grows against what was confirmed.
 func (t *three) read(i int) error {

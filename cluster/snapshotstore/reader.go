@@ -34,6 +34,7 @@ type reader struct {
 	sum    uint32 // of those that were
 	want   uint32
 	file   vfs.File // of the part being read
+	buffer int      // bytes that buf gets
 	buf    *bufio.Reader
 	at     int64 // position of buf in file
 	closed bool
@@ -50,7 +51,7 @@ func (s *Store) newReader(meta *raft.SnapshotMeta) (*reader, error) {
 	if !ok {
 		return nil, &ErrDamaged{name, sealedHead, "its parts do not fit its length"}
 	}
-	r := &reader{store: s, id: meta.ID, dir: dir, parts: l.parts, want: l.sum, files: make(map[string]bool)}
+	r := &reader{store: s, id: meta.ID, dir: dir, parts: l.parts, want: l.sum, files: make(map[string]bool), buffer: int(min(meta.Size, readBuffer))}
 	var size, streamed int64
 	for _, p := range l.parts {
 		size += p.size()
@@ -162,7 +163,7 @@ func (r *reader) readRange(p *part, b []byte) (int, error) {
 func (r *reader) seek(offset int64) {
 	section := io.NewSectionReader(r.file, offset, 1<<62)
 	if r.buf == nil {
-		r.buf = bufio.NewReaderSize(section, readBuffer)
+		r.buf = bufio.NewReaderSize(section, r.buffer)
 	} else {
 		r.buf.Reset(section)
 	}
