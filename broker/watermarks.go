@@ -57,7 +57,7 @@ func (l *strain) add(used, bound, nearBy uint64, relief float64, blocked bool) (
 		left = bound - used
 	}
 	if left < nearBy {
-		may := left + uint64(relief*paceTime.Seconds()*min(1, 2*float64(left)/float64(nearBy)))
+		may := left + uint64(relief*paceTime.Seconds()*2*float64(left)/float64(nearBy))
 		if !l.near || may < l.left {
 			l.left = may
 		}

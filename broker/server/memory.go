@@ -14,9 +14,10 @@ type Memory struct {
 // in, and there is room for a disk that is slow for a while.
 const snapshotsInUnwritten = 4
 
-// Divide divides a budget for the whole node. The quarter above Live is for what is garbage until it is collected, for
+// Divide divides a budget for the whole node. Stored and Unwritten together are less than three quarters of Live, where
+// publishers begin to be slowed. The quarter above Live is for what is garbage until it is collected, for
 // stacks and buffers: with the budget as the runtime's memory limit the process stays below it.
 func Divide(budget uint64) Memory {
 	part := func(of uint64) int64 { return int64(budget / of) }
-	return Memory{Live: budget / 4 * 3, Bodies: part(4), Stored: part(2), Unwritten: part(8), InFlight: part(16)}
+	return Memory{Live: budget / 4 * 3, Bodies: part(4), Stored: part(8) * 3, Unwritten: part(8), InFlight: part(16)}
 }
