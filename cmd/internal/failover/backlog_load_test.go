@@ -12,6 +12,8 @@ import (
 
 var backlog = flag.Int("messages", 0, "how many messages the tests of a backlog publish, in place of their own number")
 
+var backlogSize = flag.Int("size", 0, "how large a body is in bytes in the test of memory, in place of 1024")
+
 // messagesOr is the number of messages asked for, or a test's own.
 func messagesOr(own int) int {
 	if *backlog > 0 {

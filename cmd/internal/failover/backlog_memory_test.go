@@ -14,7 +14,10 @@ func TestBacklogMemory(t *testing.T) {
 		messages, limit, args = 3_000_000, 768<<20, nil
 	}
 	messages = messagesOr(messages)
-	const size = 1024
+	size := 1024
+	if *backlogSize > 0 {
+		size = *backlogSize
+	}
 	members := memoryGroup(t, limit)
 	c := layCluster(t, 1, append(args, "--memory", strconv.FormatInt(limit*6/10>>20, 10)+"MiB")...)
 	n := c.nodes[0]
