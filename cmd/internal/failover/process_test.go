@@ -145,21 +145,24 @@ func (n *node) Status() (s native.ClusterStatus, err error) {
 // Metric reads one figure without labels from /metrics.
 func (n *node) Metric(name string) float64 {
 	n.t.Helper()
-	body, err := n.get("/metrics")
+	v, err := n.metric(name)
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	return v
+}
+
+func (n *node) metric(name string) (float64, error) {
+	body, err := n.get("/metrics")
+	if err != nil {
+		return 0, err
+	}
 	for line := range strings.Lines(string(body)) {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {
-			v, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
-			if err != nil {
-				n.t.Fatal(err)
-			}
-			return v
+			return strconv.ParseFloat(strings.TrimSpace(rest), 64)
 		}
 	}
-	n.t.Fatalf("%s has no metric %s", n.id, name)
-	return 0
+	return 0, fmt.Errorf("%s has no metric %s", n.id, name)
 }
 
 // RSS is the process's resident memory in bytes.
