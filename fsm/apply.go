@@ -14,7 +14,7 @@ func (s *state) apply(index, term uint64, entry []byte, ring *hashRing) (Header,
 		return h, nil, fmt.Errorf("%w: entry %d has a damaged header", ErrEntry, index)
 	}
 	s.index, s.term, s.position = index, term, 0
-	s.grown, s.deleted, s.suspect = nil, nil, nil
+	s.grown, s.deleted, s.died, s.suspect = nil, nil, nil, nil
 	results := make([]Result, h.Count)
 	if h.Term != term { // rule 1
 		for i := range results {
@@ -37,6 +37,11 @@ func (s *state) apply(index, term uint64, entry []byte, ring *hashRing) (Header,
 	for _, number := range s.grown {
 		if q := s.queues[number]; q != nil {
 			q.grown = false
+		}
+	}
+	for _, number := range s.died {
+		if q := s.queues[number]; q != nil {
+			q.died = false
 		}
 	}
 	s.settleUp()
@@ -101,6 +106,10 @@ func (s *state) dispatch(c Command) Result {
 		return s.applyPublish(c)
 	case *Settle:
 		return s.applySettle(c)
+	case *Expire:
+		return s.applyExpire(c)
+	case *DeadLetter:
+		return s.applyDeadLetter(c)
 	case *Transaction:
 		return s.applyTransaction(c)
 	case *ClientGone:

@@ -16,9 +16,10 @@ const (
 	OpPurge            Opcode = 9
 	OpPublish          Opcode = 16
 	OpSettle           Opcode = 17
-	OpExpire           Opcode = 18 // reserved for the queue features
+	OpExpire           Opcode = 18
 	OpTransaction      Opcode = 19
 	OpClaim            Opcode = 20 // reserved for length limits (rule 3)
+	OpDeadLetter       Opcode = 21
 	OpClientGone       Opcode = 32
 	OpLeaderStarted    Opcode = 33
 	OpDropExclusive    Opcode = 34
@@ -167,8 +168,8 @@ type SettleKind uint8
 // The kinds of settlement.
 const (
 	Acknowledge SettleKind = 0 // gone for good
-	Reject      SettleKind = 1 // gone; dead-lettered once queues can do that
-	Return      SettleKind = 2 // stays live, its delivery count is raised
+	Reject      SettleKind = 1 // gone; dead-lettered if the queue does that
+	Return      SettleKind = 2 // stays live, its delivery count is raised; above the queue's delivery limit it dies
 )
 
 // Settle ends the delivery of messages of one queue. Sequences that are not live are passed over (rule 2).
@@ -177,6 +178,25 @@ type Settle struct {
 	Queue uint64
 	Kind  SettleKind
 	Runs  []Run // ascending, disjoint
+}
+
+// Expire ends the messages in Runs that have expired at the batch's clock; all others are passed over (rule 3: none in
+// Runs may be held by a consumer, nor may one be handed out before this is applied). Result.Messages is how many.
+type Expire struct {
+	Queue uint64
+	Runs  []Run
+}
+
+// DeadLetter routes what a dying message becomes: in one entry it leaves its queue and is in those that it reaches. It
+// has no effect when the message is not dying there. Message is the message as it was published: Exchange, RoutingKey,
+// Properties with BCC, and Body or Upload; where it goes, and what becomes of its headers, apply decides. Deaths is the
+// number of entries at the front of its x-death header that are true: a client may have written the others, which
+// count on but say nothing about cycles. Result.Routed is how many queues it reached. When it reached none it is gone,
+// or, on a queue that keeps such messages (x-dead-letter-strategy at-least-once), it stays and the result is NotFound.
+type DeadLetter struct {
+	Queue, Sequence uint64
+	Deaths          uint8
+	Message         Publish
 }
 
 // Transaction applies publishes and settles at one index, all or none: when one publish would be refused, none of

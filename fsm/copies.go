@@ -41,23 +41,28 @@ func CheckProperties(properties []byte) Result {
 func appendCopies(keys []string, properties []byte) []string {
 	fields := messageHeaders(properties, nil)
 	for _, header := range copyHeaders {
-		f := find(fields, string(header[1:]))
-		if f == nil || f.tag != 'A' {
-			continue
-		}
-		for rest := f.value; len(rest) > 0; {
-			tag, value, after, ok := cutValue(rest)
-			if !ok {
-				break
-			}
-			if tag == 'S' {
-				keys = append(keys, string(value))
-			}
-			rest = after
-		}
+		keys = append(keys, textsIn(find(fields, string(header[1:])))...)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// textsIn returns the strings in an array; there are none in what is no array.
+func textsIn(f *field) (texts []string) {
+	if f == nil || f.tag != 'A' {
+		return nil
+	}
+	for rest := f.value; len(rest) > 0; {
+		tag, value, after, ok := cutValue(rest)
+		if !ok {
+			break
+		}
+		if tag == 'S' {
+			texts = append(texts, string(value))
+		}
+		rest = after
+	}
+	return texts
 }
 
 // StripBCC returns property bytes without the BCC header, which only the broker may see: the same slice when there is

@@ -154,6 +154,18 @@ func (d *decoder) command(op Opcode) (Command, error) {
 	case OpDeleteUnused:
 		d.want(2)
 		c = &DeleteUnused{Queue: d.uint(), Since: int64(d.uint())}
+	case OpExpire:
+		d.want(2)
+		c = &Expire{Queue: d.uint(), Runs: d.runs(nil)}
+	case OpDeadLetter:
+		d.want(3)
+		dead := &DeadLetter{Queue: d.uint(), Sequence: d.uint()}
+		deaths := d.uint()
+		if dead.Deaths = uint8(deaths); deaths > maxDeaths {
+			d.fail()
+		}
+		d.decodePublish(&dead.Message)
+		c = dead
 	case OpUseQueue:
 		d.want(1)
 		c = &UseQueue{Queue: d.uint()}

@@ -13,6 +13,8 @@ func (DeleteBinding) opcode() Opcode    { return OpDeleteBinding }
 func (Purge) opcode() Opcode            { return OpPurge }
 func (Publish) opcode() Opcode          { return OpPublish }
 func (Settle) opcode() Opcode           { return OpSettle }
+func (Expire) opcode() Opcode           { return OpExpire }
+func (DeadLetter) opcode() Opcode       { return OpDeadLetter }
 func (Transaction) opcode() Opcode      { return OpTransaction }
 func (ClientGone) opcode() Opcode       { return OpClientGone }
 func (LeaderStarted) opcode() Opcode    { return OpLeaderStarted }
@@ -86,6 +88,15 @@ func (p *Publish) encode(b []byte) []byte {
 
 func (c Settle) appendTo(b []byte) []byte {
 	return appendRuns(appendUint(appendUint(appendArray(b, 3), c.Queue), uint64(c.Kind)), ascending(c.Runs))
+}
+
+func (c Expire) appendTo(b []byte) []byte {
+	return appendRuns(appendUint(appendArray(b, 2), c.Queue), ascending(c.Runs))
+}
+
+func (c DeadLetter) appendTo(b []byte) []byte {
+	b = appendUint(appendUint(appendArray(b, 3), c.Queue), c.Sequence)
+	return c.Message.encode(appendUint(b, uint64(c.Deaths)))
 }
 
 func (c Transaction) appendTo(b []byte) []byte {

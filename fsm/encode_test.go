@@ -26,7 +26,8 @@ func samples() []Command {
 		&Settle{9, Acknowledge, runs}, &Settle{9, Return, runs},
 		&Transaction{[]Command{&Publish{Vhost: 1, Exchange: "e", Properties: []byte{0, 0}, Body: []byte("b")}, &Settle{9, Reject, runs}}},
 		&ClientGone{s}, &LeaderStarted{"n1", true, boots}, &MemberBoots{boots}, &DropExclusive{7}, &DropTransient{8},
-		&ConsumerPresence{9, true}, &DeleteUnused{9, 1 << 41}, &UseQueue{9}, &BodyPart{s, 5, 10, 20, []byte("part")}, &DropUpload{s, 5},
+		&ConsumerPresence{9, true}, &DeleteUnused{9, 1 << 41}, &UseQueue{9},
+		&Expire{9, []Run{{1, 2}, {5, 5}}}, &DeadLetter{9, 8, 7, Publish{Exchange: "e", RoutingKey: "k", Properties: []byte{0, 0}, Body: []byte("body")}}, &BodyPart{s, 5, 10, 20, []byte("part")}, &DropUpload{s, 5},
 		&Mark{9, 4096}, &Audit{77, 1, 1 << 63}, &FoundCluster{"id"},
 	}
 }
@@ -145,7 +146,7 @@ func FuzzRuns(f *testing.F) {
 		}
 		var q messages
 		for range 10 {
-			q.append(&content{})
+			q.append(&content{}, 0)
 		}
 		if live := q.liveIn(runs); live != q.removeRuns(runs) || live+q.count != 10 {
 			t.Fatalf("%v: %d live, %d left", runs, live, q.count)

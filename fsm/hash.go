@@ -3,7 +3,7 @@ package fsm
 import "github.com/cespare/xxhash/v2"
 
 // HashVersion numbers the definition of the state hash. A change of what it covers, or how, changes the number.
-const HashVersion = 1
+const HashVersion = 2
 
 // hashesKept is how many (index, hash) pairs a machine remembers (rule 15).
 const hashesKept = 1024
@@ -73,6 +73,9 @@ func (q *queue) digest() uint64 {
 func (c *content) digest() uint64 {
 	h := mixString(mixString(seedMessage, c.exchange), c.routingKey)
 	h = mixBytes(mixBytes(h, c.properties), c.body)
+	if c.deaths != 0 {
+		h = mix(h, uint64(c.deaths))
+	}
 	return mix(mix(h, c.id[0]), c.id[1])
 }
 
@@ -86,6 +89,7 @@ func (s *state) hash() uint64 {
 	n := &s.counters
 	h = mix(mix(mix(h, n.published), n.routed), n.duplicates)
 	h = mix(mix(mix(h, n.acknowledged), n.rejected), n.returned)
+	h = mix(mix(mix(mix(h, n.expired), n.deadLettered), n.deadUnrouted), n.overDeliveryLimit)
 	return h + s.sum
 }
 

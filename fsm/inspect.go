@@ -59,7 +59,8 @@ func (m *Machine) Totals() Totals {
 	return Totals{Vhosts: len(s.vhosts), Exchanges: s.exchanges.count, Queues: len(s.queues), Bindings: s.bindings.count,
 		Producers: len(s.producers.byID), Messages: s.messages, MessageBytes: s.bytes,
 		Published: s.counters.published, Routed: s.counters.routed, Duplicates: s.counters.duplicates,
-		Acknowledged: s.counters.acknowledged, Rejected: s.counters.rejected, Returned: s.counters.returned}
+		Acknowledged: s.counters.acknowledged, Rejected: s.counters.rejected, Returned: s.counters.returned, Expired: s.counters.expired,
+		DeadLettered: s.counters.deadLettered, DeadUnrouted: s.counters.deadUnrouted, OverDeliveryLimit: s.counters.overDeliveryLimit}
 }
 
 // Vhost finds a vhost by name.

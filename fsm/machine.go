@@ -38,6 +38,7 @@ type Applied struct {
 	Results []Result
 	Grown   []uint64 // numbers of the queues that got messages, each once
 	Deleted []uint64 // numbers of the queues that are gone
+	Dying   []uint64 // numbers of the queues in which messages died that are to be dead-lettered, each once
 	// Suspect is set when the entry was an audit that this node's own hash at that index contradicts.
 	Suspect *Audit
 	// Replaced is set, alone, when the whole state was exchanged by a restore or a repair.
@@ -107,6 +108,15 @@ type Message struct {
 	DeliveryCount uint32
 	Redelivered   bool      // it may have been delivered in an earlier term, or its delivery count is not zero
 	ID            [2]uint64 // log index and position in the entry: unique in the cluster
+	// Expires is the batch clock at which it expires, in ms; 0: never. Below 0 it expires at -Expires unless a consumer
+	// takes it at once (a time to live of 0).
+	Expires int64
+	Deaths  uint8 // see DeadLetter
+}
+
+// ExpiredAt reports whether the message has expired at a batch clock value, in ms.
+func (m *Message) ExpiredAt(now int64) bool {
+	return m.Expires != 0 && max(m.Expires, -m.Expires) <= now
 }
 
 // Totals are sums over the whole state.
@@ -115,6 +125,7 @@ type Totals struct {
 	Messages, MessageBytes                         uint64
 	// counters since the state began
 	Published, Routed, Duplicates, Acknowledged, Rejected, Returned uint64
+	Expired, DeadLettered, DeadUnrouted, OverDeliveryLimit          uint64
 }
 
 // Machine is the replicated state. Apply is called by one goroutine; every other method may be called from any
@@ -189,7 +200,7 @@ func (m *Machine) Apply(index, term uint64, entry []byte) ([]Result, error) {
 	if h.Term != term {
 		h.Number = 0 // of another leadership: nobody waits for it here
 	}
-	applied := Applied{Index: index, Term: term, Number: h.Number, Results: results, Grown: s.grown, Deleted: s.deleted, Suspect: s.suspect}
+	applied := Applied{Index: index, Term: term, Number: h.Number, Results: results, Grown: s.grown, Deleted: s.deleted, Dying: s.died, Suspect: s.suspect}
 	m.mu.Unlock()
 	if err == nil && m.options.Observer != nil {
 		m.options.Observer.Applied(applied)

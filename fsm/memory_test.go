@@ -22,7 +22,7 @@ func (m *Machine) bodiesAddUp() error {
 			held := 0
 			for i := range c.slots {
 				s := &c.slots[i]
-				if !c.has(i) || s.content == nil {
+				if !c.keeps(i) || s.content == nil {
 					continue
 				}
 				held++

@@ -15,6 +15,7 @@ type content struct {
 	hash                 uint64    // of everything here but transient's consequences; computed once (rule 15)
 	id                   [2]uint64 // log index and position in the entry
 	transient            bool      // goes at a cold start (rule 13)
+	deaths               uint8     // entries at the front of its x-death header that stand for deaths here; a client wrote the others
 }
 
 // chunkSlots is how many sequence numbers a chunk covers: small enough that copying one on the first change after a
@@ -30,12 +31,15 @@ type slot struct {
 	file    uint32   // number of the queue's message file; 0 when not written yet
 	length  uint32   // of its record, in bytes, head included
 	body    uint32   // bytes of body
-	state   uint32   // delivery count in the low 24 bits, slotTransient above
+	state   uint32   // delivery count in the low 20 bits, the flags above
 }
 
+// The bits of a slot's state.
 const (
+	maxDeliveryCount = 1<<20 - 1 // the count stops there
+	slotDying        = 1 << 28   // waits for its dead letter; why in the two bits above
+	slotReason       = 29
 	slotTransient    = 1 << 31
-	maxDeliveryCount = 1<<24 - 1 // the count stops there
 )
 
 func (s *slot) deliveries() uint32 { return s.state & maxDeliveryCount }
@@ -43,6 +47,9 @@ func (s *slot) deliveries() uint32 { return s.state & maxDeliveryCount }
 // contentBytes is what a content takes in memory beside its body and properties, which is most of a small message: itself,
 // and what the log entry that it came in, or its own copies, have besides.
 const contentBytes = 160
+
+// changed reports whether something became of the message since it came, so that a manifest has to tell.
+func (s *slot) changed() bool { return s.state&^slotTransient != 0 }
 
 // size is what the content of a slot takes in memory.
 func (s *slot) size() uint64 {
@@ -59,14 +66,17 @@ type chunk struct {
 	epoch     uint64
 	serial    uint64  // of the queue's chunks and their copies each has another
 	live      slotSet // bit i: the message of slots[i] is live
-	count     int     // live messages
-	unwritten int     // live messages that are in no file
-	counted   int     // live messages with a delivery count
-	held      int     // live messages whose content is in memory
+	dying     slotSet // bit i: it waits for its dead letter; it is kept as a live one is, and no consumer gets it
+	count     int     // messages, dying ones included, as in what follows
+	unwritten int     // that are in no file
+	counted   int     // of which a manifest has to tell
+	held      int     // whose content is in memory
 	slots     []slot  // the dead ones are zero; nil when packed
 	packed    []byte  // or nil; never changes
 	rows      slotSet // whose slots are in packed
 	width     int     // how many slots there are when they are packed
+	expires   []int64 // batch clock of slots, ms, 0 is never; nil while it is so for all; packed or not
+	soonest   int64   // none expires earlier; 0: none does
 }
 
 func (c *chunk) first() uint64 { return c.index*chunkSlots + 1 }
@@ -74,11 +84,25 @@ func (c *chunk) first() uint64 { return c.index*chunkSlots + 1 }
 // has reports whether position i is live.
 func (c *chunk) has(i int) bool { return c.live.has(i) }
 
+// keeps reports whether position i is live or dying.
+func (c *chunk) keeps(i int) bool { return c.live.has(i) || c.dying.has(i) }
+
 // from returns the first live position from i on, or -1.
 func (c *chunk) from(i int) int { return c.live.from(i) }
 
 // after returns the first live position behind i, or -1.
 func (c *chunk) after(i int) int { return c.live.from(i + 1) }
+
+// kept returns the live and the dying.
+func (c *chunk) kept() slotSet { return c.live.or(c.dying) }
+
+// expiresAt returns when position i expires, 0 for never.
+func (c *chunk) expiresAt(i int) int64 {
+	if i >= len(c.expires) {
+		return 0
+	}
+	return c.expires[i]
+}
 
 // messages is the ordered set of live messages of one queue. Sequence numbers start at 1 and never repeat. Its zero
 // value is empty and ready. All of it belongs to the machine's lock; a view may be read without.
@@ -93,17 +117,19 @@ type messages struct {
 	version   uint64        // raised by each change
 	count     uint64        // live messages
 	bytes     uint64        // their bodies
+	dying     dying         // that are no longer live
+	expiring  soonest       // chunks by when their first message expires
 	memory    uint64        // bytes of contents in memory
 	unwritten uint64        // those of them that are in no file
 	index     uint64        // bytes of the chunks
 	serial    uint64        // the last one given to a chunk
-	sum       uint64        // of contribution over the live messages
+	sum       uint64        // of contribution over the live and the dying messages
 	viewed    *messagesView // the last view, until something changes
 }
 
-// contribution is what a live message adds to its queue's sum.
-func contribution(hash, sequence uint64, deliveries uint32) uint64 {
-	x := hash ^ sequence*0x9e3779b97f4a7c15 ^ uint64(deliveries)*0xd6e8feb86659fd93
+// contribution is what a message adds to its queue's sum.
+func contribution(hash, sequence uint64, state uint32, expires int64) uint64 {
+	x := hash ^ sequence*0x9e3779b97f4a7c15 ^ uint64(state&^slotTransient)*0xd6e8feb86659fd93 ^ uint64(expires)*0xa0761d6478bd642f
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -133,12 +159,17 @@ func (m *messages) find(index uint64) (int, bool) {
 
 // at returns the slot of a live message and the position of its chunk.
 func (m *messages) at(sequence uint64) (where, position int, ok bool) {
+	where, position, ok = m.slotOf(sequence)
+	return where, position, ok && m.chunks[where].has(position)
+}
+
+// slotOf returns the slot that a sequence has, and the position of its chunk, if the chunk is there.
+func (m *messages) slotOf(sequence uint64) (where, position int, ok bool) {
 	if sequence == 0 || sequence > m.last {
 		return 0, 0, false
 	}
 	where, ok = m.find((sequence - 1) / chunkSlots)
-	position = int((sequence - 1) % chunkSlots)
-	return where, position, ok && m.chunks[where].has(position)
+	return where, int((sequence - 1) % chunkSlots), ok
 }
 
 // own returns a chunk that no view shares.
@@ -152,6 +183,7 @@ func (m *messages) own(where int) *chunk {
 	if c.packed == nil {
 		copied.slots = append(make([]slot, 0, cap(c.slots)), c.slots...)
 	}
+	copied.expires = slices.Clone(c.expires)
 	m.replace(where, &copied)
 	return &copied
 }
@@ -174,26 +206,26 @@ func (m *messages) replace(where int, c *chunk) {
 }
 
 // chunkBytes is what a chunk takes in memory beside its slots.
-const chunkBytes = 176
+const chunkBytes = 240
 
 // weight is what a chunk takes in memory without contents.
 func (c *chunk) weight() uint64 {
-	return chunkBytes + uint64(cap(c.slots))*uint64(unsafe.Sizeof(slot{})) + uint64(len(c.packed))
+	return chunkBytes + uint64(cap(c.slots))*uint64(unsafe.Sizeof(slot{})) + uint64(len(c.packed)) + 8*uint64(cap(c.expires))
 }
 
-// append adds a message and returns its sequence.
-func (m *messages) append(c *content) uint64 {
+// append adds a message that expires at a batch clock value in ms, 0 for never, and returns its sequence.
+func (m *messages) append(c *content, expires int64) uint64 {
 	s := slot{content: c, hash: c.hash, body: uint32(len(c.body))}
 	if c.transient {
 		s.state |= slotTransient
 	}
 	m.last++
-	m.put(m.last, s)
+	m.put(m.last, s, expires)
 	return m.last
 }
 
-// put adds a live message at a sequence above all there are. The caller sets last.
-func (m *messages) put(sequence uint64, s slot) {
+// put adds a message at a sequence above all there are. The caller sets last.
+func (m *messages) put(sequence uint64, s slot, expires int64) {
 	index, n := (sequence-1)/chunkSlots, len(m.chunks)
 	if n == 0 || m.chunks[n-1].index != index {
 		if n > 0 && m.chunks[n-1].count == 0 {
@@ -203,7 +235,7 @@ func (m *messages) put(sequence uint64, s slot) {
 		m.insert(n, index)
 		n++
 	}
-	m.place(m.writable(n-1), sequence, s)
+	m.place(m.writable(n-1), sequence, s, expires)
 }
 
 // insert makes an empty chunk with an index.
@@ -214,14 +246,24 @@ func (m *messages) insert(where int, index uint64) {
 	m.index += c.weight()
 }
 
-// place adds a live message to a chunk that may be changed.
-func (m *messages) place(c *chunk, sequence uint64, s slot) {
+// place adds a message, live or dying, to a chunk that may be changed.
+func (m *messages) place(c *chunk, sequence uint64, s slot, expires int64) {
 	position := int(sequence - c.first())
 	if position >= len(c.slots) {
 		m.extend(c, position+1)
 	}
 	c.slots[position] = s
-	c.live.add(position)
+	if s.state&slotDying != 0 {
+		c.dying.add(position)
+		m.dying.add(sequence, s.body)
+	} else {
+		c.live.add(position)
+		m.count++
+		m.bytes += uint64(s.body)
+	}
+	if expires != 0 {
+		m.expireAt(c, position, expires)
+	}
 	c.count++
 	if s.content != nil {
 		c.held++
@@ -231,13 +273,11 @@ func (m *messages) place(c *chunk, sequence uint64, s slot) {
 		c.unwritten++
 		m.unwritten += s.size()
 	}
-	if s.deliveries() > 0 {
+	if s.changed() {
 		c.counted++
 	}
 	m.version++
-	m.count++
-	m.bytes += uint64(s.body)
-	m.sum += contribution(s.hash, sequence, s.deliveries())
+	m.sum += contribution(s.hash, sequence, s.state, expires)
 }
 
 // extend makes a chunk n slots long.
@@ -277,18 +317,24 @@ func (m *messages) next(from uint64) (uint64, bool) {
 // first returns the first live sequence.
 func (m *messages) first() (uint64, bool) { return m.next(1) }
 
-// transient reports whether a live message goes at a cold start.
-func (m *messages) transient(sequence uint64) bool {
+// state returns the state of a live message, 0 for what is not live.
+func (m *messages) state(sequence uint64) uint32 {
 	where, position, ok := m.at(sequence)
 	if !ok {
-		return false
+		return 0
 	}
 	if c := m.chunks[where]; c.packed == nil {
-		return c.slots[position].state&slotTransient != 0
+		return c.slots[position].state
 	}
 	var open opened
-	return open.slots(m.chunks[where])[position].state&slotTransient != 0
+	return open.slots(m.chunks[where])[position].state
 }
+
+// transient reports whether a live message goes at a cold start.
+func (m *messages) transient(sequence uint64) bool { return m.state(sequence)&slotTransient != 0 }
+
+// deliveries returns the delivery count of a live message.
+func (m *messages) deliveries(sequence uint64) uint32 { return m.state(sequence) & maxDeliveryCount }
 
 // raise adds one to the delivery count of a message; false when it is not live.
 func (m *messages) raise(sequence uint64) bool {
@@ -302,13 +348,19 @@ func (m *messages) raise(sequence uint64) bool {
 	if s.deliveries() == maxDeliveryCount {
 		return true
 	}
-	m.sum -= contribution(s.hash, sequence, s.deliveries())
-	if s.deliveries() == 0 {
+	m.mark(c, position, s.state+1)
+	return true
+}
+
+// mark gives a message another state. The caller has made the chunk writable.
+func (m *messages) mark(c *chunk, position int, state uint32) {
+	s, sequence, expires := &c.slots[position], c.first()+uint64(position), c.expiresAt(position)
+	m.sum -= contribution(s.hash, sequence, s.state, expires)
+	if !s.changed() {
 		c.counted++
 	}
-	s.state++
-	m.sum += contribution(s.hash, sequence, s.deliveries())
-	return true
+	s.state = state
+	m.sum += contribution(s.hash, sequence, s.state, expires)
 }
 
 // remove takes a message away; false when it is not live.
@@ -365,12 +417,12 @@ func (c *chunk) liveBetween(r Run) (total uint64) {
 // into fills in what a content knows of a message.
 func (c *content) into(msg *Message) {
 	msg.Exchange, msg.RoutingKey = c.exchange, c.routingKey
-	msg.Properties, msg.Body, msg.ID = c.properties, c.body, c.id
+	msg.Properties, msg.Body, msg.ID, msg.Deaths = c.properties, c.body, c.id, c.deaths
 }
 
 // messagesView is the state of a queue's messages at one moment. It may be read by any goroutine without a lock.
 type messagesView struct {
-	last, version, count, bytes, sum uint64
+	last, version, count, bytes, sum uint64 // dying messages are counted
 	chunks                           []*chunk
 }
 
@@ -381,24 +433,24 @@ func (m *messages) view() messagesView {
 		return *m.viewed
 	}
 	m.epoch++
-	if m.count == 0 {
+	if m.count+m.dying.count == 0 {
 		m.chunks, m.index = nil, 0
 	}
-	m.viewed = &messagesView{last: m.last, version: m.version, count: m.count, bytes: m.bytes, sum: m.sum,
+	m.viewed = &messagesView{last: m.last, version: m.version, count: m.count + m.dying.count, bytes: m.bytes + m.dying.bytes, sum: m.sum,
 		chunks: slices.Clone(m.chunks)}
 	return *m.viewed
 }
 
-// all calls yield for each live message of a view in order until it returns false.
-func (v *messagesView) all(yield func(sequence uint64, s *slot) bool) {
+// all calls yield for each message of a view, dying ones included, in order until it returns false.
+func (v *messagesView) all(yield func(c *chunk, position int, s *slot) bool) {
 	var open opened
 	for _, c := range v.chunks {
-		first, slots := c.first(), open.slots(c)
-		for w, word := range c.live {
+		slots := open.slots(c)
+		for w, word := range c.kept() {
 			for word != 0 {
 				i := w*64 + bits.TrailingZeros64(word)
 				word &= word - 1
-				if !yield(first+uint64(i), &slots[i]) {
+				if !yield(c, i, &slots[i]) {
 					return
 				}
 			}

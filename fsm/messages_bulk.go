@@ -46,7 +46,13 @@ func (m *messages) removeFrom(where int, which slotSet) {
 		slots = open.slots(c)
 	}
 	m.tally(c, slots, which, ^uint64(0))
-	c = m.strike(where, slots, which)
+	m.strike(where, slots, which)
+	m.dropEmpty(where)
+}
+
+// dropEmpty frees a chunk without messages.
+func (m *messages) dropEmpty(where int) {
+	c := m.chunks[where]
 	if c.count == 0 && (where < len(m.chunks)-1 || c.length() == chunkSlots) {
 		m.drop(where) // the last one, while it fills, stays for the next append
 	}
@@ -76,7 +82,7 @@ func (m *messages) removeMany(runs []Run, others bool) uint64 {
 	}
 	m.viewed = nil
 	m.version++
-	afresh := going > before/2 // the sums are made of what stays rather than lessened by what goes
+	afresh := going > before/2 && m.dying.count == 0 // the sums are made of what stays rather than lessened by what goes
 	if afresh {
 		m.count, m.bytes, m.memory, m.unwritten, m.sum = 0, 0, 0, 0, 0
 	}
@@ -92,7 +98,7 @@ func (m *messages) removeMany(runs []Run, others bool) uint64 {
 		} else {
 			m.tally(c, open.slots(c), goes[i], ^uint64(0))
 		}
-		if stays == (slotSet{}) {
+		if stays == (slotSet{}) && c.dying == (slotSet{}) {
 			m.index -= c.weight()
 			continue
 		}
@@ -136,7 +142,7 @@ func (m *messages) tally(c *chunk, slots []slot, which slotSet, sign uint64) {
 		s := &slots[i]
 		m.count += sign
 		m.bytes += sign * uint64(s.body)
-		m.sum += sign * contribution(s.hash, c.first()+uint64(i), s.deliveries())
+		m.sum += sign * contribution(s.hash, c.first()+uint64(i), s.state, c.expiresAt(i))
 		m.memory += sign * s.size()
 		if s.file == 0 {
 			m.unwritten += sign * s.size()
@@ -144,7 +150,7 @@ func (m *messages) tally(c *chunk, slots []slot, which slotSet, sign uint64) {
 	}
 }
 
-// strike takes live messages out of a chunk whose slots are given, and returns the chunk. What is packed is packed afresh
+// strike takes messages out of a chunk whose slots are given, and returns the chunk. What is packed is packed afresh
 // when most of it is dead.
 func (m *messages) strike(where int, slots []slot, which slotSet) *chunk {
 	c := m.own(where)
@@ -156,7 +162,7 @@ func (m *messages) strike(where int, slots []slot, which slotSet) *chunk {
 		if s.file == 0 {
 			c.unwritten--
 		}
-		if s.deliveries() > 0 {
+		if s.changed() {
 			c.counted--
 		}
 		c.count--

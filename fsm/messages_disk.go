@@ -25,20 +25,29 @@ func (m *messages) list(from uint64, count, bytes int, into []Message) (out []Me
 	var open opened
 	for sequence, ok := m.next(next); ok && count > 0 && bytes > 0; sequence, ok = m.next(next) {
 		where, position, _ := m.at(sequence)
-		s := &open.slots(m.chunks[where])[position]
+		c := m.chunks[where]
+		s := &open.slots(c)[position]
 		if len(out) > len(into) && int(s.body) > bytes {
 			break
 		}
-		msg := Message{Sequence: sequence, DeliveryCount: s.deliveries(), Redelivered: s.deliveries() > 0}
-		if s.content != nil {
-			s.content.into(&msg)
-		} else {
+		msg := c.message(position, s)
+		if s.content == nil {
 			loads = append(loads, pending{at: len(out), slot: *s})
 		}
 		out = append(out, msg)
 		next, count, bytes = sequence+1, count-1, bytes-int(s.body)
 	}
 	return out, next, loads
+}
+
+// message returns what is known of a message, which is all of it when its content is in memory.
+func (c *chunk) message(position int, s *slot) Message {
+	msg := Message{Sequence: c.first() + uint64(position), DeliveryCount: s.deliveries(), Redelivered: s.deliveries() > 0,
+		Expires: c.expiresAt(position)}
+	if s.content != nil {
+		s.content.into(&msg)
+	}
+	return msg
 }
 
 // fill reads what list left out, records that lie near each other with one read. No lock is held.

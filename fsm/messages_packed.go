@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Packed slots are the live ones in order, each a hash of 8 bytes, which nothing foretells, and a byte that says what
+// Packed slots are those of the messages, live and dying, in order, each a hash of 8 bytes, which nothing foretells, and a byte that says what
 // else is not as foretold by the slot before it: the record follows that one's in the same file and has its lengths and
 // its state. Nearly always that byte is 0. What differs follows as varints in the order of these bits.
 const (
@@ -49,10 +49,11 @@ func (m *messages) packAt(sequence uint64) {
 	}
 }
 
-// pack keeps the live ones of the slots.
+// pack keeps the slots of live and dying messages.
 func (c *chunk) pack(slots []slot) {
+	kept := c.kept()
 	b, before := make([]byte, 0, 9*c.count+32), &slot{}
-	for i := c.from(0); i >= 0; i = c.after(i) {
+	for i := kept.from(0); i >= 0; i = kept.from(i + 1) {
 		s := &slots[i]
 		b = binary.LittleEndian.AppendUint64(b, s.hash)
 		at := len(b)
@@ -73,10 +74,10 @@ func (c *chunk) pack(slots []slot) {
 	if cap(b)-len(b) > len(b)/8 {
 		b = bytes.Clone(b)
 	}
-	c.packed, c.rows = b, c.live
+	c.packed, c.rows = b, kept
 }
 
-// unpack fills in the live ones of the slots. The others are zero and stay so.
+// unpack fills in the slots of live and dying messages. The others are zero and stay so.
 func (c *chunk) unpack(slots []slot) {
 	b := c.packed
 	take := func() uint64 {
@@ -107,7 +108,7 @@ func (c *chunk) unpack(slots []slot) {
 				s.state = uint32(take())
 			}
 		}
-		if c.has(i) {
+		if c.keeps(i) {
 			slots[i] = s
 		}
 	}

@@ -12,7 +12,10 @@ import (
 type modelMessages struct {
 	last   uint64
 	live   []uint64
+	dying  []uint64
 	counts map[uint64]uint32
+	why    map[uint64]Reason
+	expiry map[uint64]int64
 	hashes map[uint64]uint64
 	bytes  map[uint64]int
 	places map[uint64]place // of those that are in a file
@@ -26,24 +29,31 @@ func (m *modelMessages) remove(s uint64) bool {
 	return ok
 }
 
+func (m *modelMessages) state(s uint64) uint32 {
+	if slices.Contains(m.dying, s) {
+		return m.counts[s] | slotDying | uint32(m.why[s])<<slotReason
+	}
+	return m.counts[s]
+}
+
 func (m *modelMessages) check(t *rapid.T, q *messagesView) {
 	var bytes, sum, at uint64
-	for _, s := range m.live {
+	for _, s := range slices.Concat(m.live, m.dying) {
 		bytes += uint64(m.bytes[s])
-		sum += contribution(m.hashes[s], s, m.counts[s])
+		sum += contribution(m.hashes[s], s, m.state(s), m.expiry[s])
 	}
-	if q.count != uint64(len(m.live)) || q.bytes != bytes || q.sum != sum || q.last != m.last {
+	if q.count != uint64(len(m.live)+len(m.dying)) || q.bytes != bytes || q.sum != sum || q.last != m.last {
 		t.Fatalf("queue says %d messages, %d bytes, sum %x, last %d; model %d, %d, %x, %d",
-			q.count, q.bytes, q.sum, q.last, len(m.live), bytes, sum, m.last)
+			q.count, q.bytes, q.sum, q.last, len(m.live)+len(m.dying), bytes, sum, m.last)
 	}
-	var live []uint64
+	var live, dead []uint64
 	for _, c := range q.chunks {
 		count, unwritten, counted, held := 0, 0, 0, 0
 		var open opened
 		slots := open.slots(c)
 		for i := range slots {
 			s := &slots[i]
-			if !c.has(i) {
+			if !c.keeps(i) {
 				if *s != (slot{}) {
 					t.Fatalf("slot %d is dead and not zero", c.first()+uint64(i))
 				}
@@ -53,7 +63,7 @@ func (m *modelMessages) check(t *rapid.T, q *messagesView) {
 			if s.file == 0 {
 				unwritten++
 			}
-			if s.deliveries() > 0 {
+			if s.changed() {
 				counted++
 			}
 			if s.content != nil {
@@ -63,6 +73,9 @@ func (m *modelMessages) check(t *rapid.T, q *messagesView) {
 		if c.count != count || c.unwritten != unwritten || c.counted != counted || c.held != held {
 			t.Fatalf("chunk %d counts %d live, %d unwritten, %d counted, %d held; it has %d, %d, %d, %d", c.index, c.count, c.unwritten, c.counted, c.held,
 				count, unwritten, counted, held)
+		}
+		for i := c.dying.from(0); i >= 0; i = c.dying.from(i + 1) {
+			dead = append(dead, c.first()+uint64(i))
 		}
 		for i := c.from(0); i >= 0 && i < chunkSlots; {
 			at = c.first() + uint64(i)
@@ -81,6 +94,9 @@ func (m *modelMessages) check(t *rapid.T, q *messagesView) {
 			i = c.from(i + 1)
 		}
 	}
+	if !slices.Equal(dead, m.dying) {
+		t.Fatalf("dying are %v, model %v", dead, m.dying)
+	}
 	if !slices.Equal(live, m.live) {
 		t.Fatalf("live are %v, model %v", live, m.live)
 	}
@@ -88,7 +104,7 @@ func (m *modelMessages) check(t *rapid.T, q *messagesView) {
 
 func (m *modelMessages) clone() *modelMessages {
 	c := *m
-	c.live = slices.Clone(m.live)
+	c.live, c.dying = slices.Clone(m.live), slices.Clone(m.dying)
 	c.counts = make(map[uint64]uint32)
 	for k, v := range m.counts {
 		c.counts[k] = v
@@ -106,7 +122,7 @@ func TestMessagesEqualModel(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var q messages
-		model := &modelMessages{counts: map[uint64]uint32{}, hashes: map[uint64]uint64{}, bytes: map[uint64]int{}, places: map[uint64]place{}}
+		model := &modelMessages{why: map[uint64]Reason{}, expiry: map[uint64]int64{}, counts: map[uint64]uint32{}, hashes: map[uint64]uint64{}, bytes: map[uint64]int{}, places: map[uint64]place{}}
 		var views []kept
 		sequence := rapid.Custom(func(t *rapid.T) uint64 { return rapid.Uint64Range(0, model.last+3).Draw(t, "sequence") })
 		t.Repeat(map[string]func(*rapid.T){
@@ -114,7 +130,9 @@ func TestMessagesEqualModel(t *testing.T) {
 				for range rapid.IntRange(1, 300).Draw(t, "n") {
 					c := &content{hash: model.last * 77, body: make([]byte, model.last%5)}
 					model.last++
-					if got := q.append(c); got != model.last {
+					expires := drawnExpiry(t)
+					model.expiry[model.last] = expires
+					if got := q.append(c, expires); got != model.last {
 						t.Fatalf("sequence %d, want %d", got, model.last)
 					}
 					model.live = append(model.live, model.last)
@@ -209,6 +227,56 @@ func TestMessagesEqualModel(t *testing.T) {
 					model.counts[s]++
 				}
 			},
+			"kill": func(t *rapid.T) {
+				s, why := sequence.Draw(t, "s"), Reason(rapid.IntRange(0, 3).Draw(t, "why"))
+				ok := model.remove(s)
+				if got := q.kill(s, why); got != ok {
+					t.Fatalf("kill %d: %v", s, got)
+				}
+				if ok {
+					i, _ := slices.BinarySearch(model.dying, s)
+					model.dying, model.why[s] = slices.Insert(model.dying, i, s), why
+				}
+			},
+			"bury": func(t *rapid.T) {
+				s := sequence.Draw(t, "s")
+				i, ok := slices.BinarySearch(model.dying, s)
+				if why, dying := q.death(s); dying != ok || ok && why != model.why[s] {
+					t.Fatalf("death of %d: %v, %v", s, why, dying)
+				}
+				if next, some := q.nextDying(s); some != (i < len(model.dying)) || some && next != model.dying[i] {
+					t.Fatalf("nextDying(%d): %d, %v", s, next, some)
+				}
+				if ok {
+					q.bury(s)
+					model.dying = slices.Delete(model.dying, i, i+1)
+				}
+			},
+			"expire": func(t *rapid.T) {
+				now := rapid.Int64Range(0, 1100).Draw(t, "now")
+				var want []uint64
+				first := int64(0)
+				for _, s := range model.live {
+					if e := max(model.expiry[s], -model.expiry[s]); e != 0 && e <= now {
+						want = append(want, s)
+					} else if e != 0 && (first == 0 || e < first) {
+						first = e
+					}
+				}
+				got := q.expired(now, 1<<20)
+				slices.Sort(got)
+				if !slices.Equal(got, want) {
+					t.Fatalf("expired are %v, want %v", got, want)
+				}
+				for _, s := range got {
+					q.remove(s)
+					model.remove(s)
+				}
+				q.refresh(now)
+				if due := q.firstDue(); first == 0 && due != 0 && due <= now || first != 0 && (due == 0 || due > first) {
+					t.Fatalf("due at %d, the first expires at %d", due, first)
+				}
+			},
 			"next": func(t *rapid.T) {
 				s := sequence.Draw(t, "s")
 				i, _ := slices.BinarySearch(model.live, s)
@@ -243,11 +311,18 @@ func TestMessagesEqualModel(t *testing.T) {
 	})
 }
 
+func drawnExpiry(t *rapid.T) int64 {
+	if rapid.IntRange(0, 3).Draw(t, "expires") > 0 {
+		return 0
+	}
+	return rapid.Int64Range(-1000, 1000).Draw(t, "expiry")
+}
+
 func BenchmarkMessagesAppendRemove(b *testing.B) {
 	var q messages
 	c := &content{hash: 1, body: make([]byte, 256)}
 	for b.Loop() {
-		q.append(c)
+		q.append(c, 0)
 		if q.count > 10_000 {
 			at, _ := q.first()
 			q.remove(at)

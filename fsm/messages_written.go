@@ -8,11 +8,11 @@ type place struct {
 	file     uint32
 }
 
-// written notes that a live message's record is in a file, and replaces its content by copied, nil to let it go. A
+// written notes that a message's record is in a file, and replaces its content by copied, nil to let it go. A
 // message that is gone, or whose record another file has (from), is left alone.
 func (m *messages) written(p place, from uint32, copied *content) {
-	where, position, ok := m.at(p.sequence)
-	if !ok {
+	where, position, ok := m.slotOf(p.sequence)
+	if !ok || !m.chunks[where].keeps(position) {
 		return
 	}
 	c := m.writable(where)

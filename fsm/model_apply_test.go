@@ -150,6 +150,14 @@ func (m *model) putExchange(c *PutExchange) Result {
 	return Result{Created: true}
 }
 
+// plain drops what says nothing.
+func plain(arguments []byte) []byte {
+	if bytes.Equal(arguments, table("x-queue-type", "classic")) {
+		return nil
+	}
+	return arguments
+}
+
 func (m *model) putQueue(c *PutQueue) Result {
 	v := m.vhost(c.Vhost)
 	if v == nil {
@@ -161,7 +169,7 @@ func (m *model) putQueue(c *PutQueue) Result {
 		switch {
 		case q.exclusive != c.Exclusive || q.exclusive && q.owner != c.Owner:
 			return Result{Code: ResourceLocked}
-		case !q.exclusive && q.durable != c.Durable || q.autoDelete != c.AutoDelete || q.keepAll != quorum || q.expires != expires:
+		case !q.exclusive && q.durable != c.Durable || q.autoDelete != c.AutoDelete || !bytes.Equal(plain(q.arguments), plain(c.Arguments)):
 			return Result{Code: PreconditionFailed}
 		}
 		if q.expires && !q.keepAll && !q.inUse {
@@ -173,7 +181,11 @@ func (m *model) putQueue(c *PutQueue) Result {
 		return Result{Code: PreconditionFailed}
 	}
 	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
-		keepAll: quorum, expires: expires, arguments: c.Arguments, since: m.clock}
+		keepAll: quorum, expires: expires, ttl: -1, limit: -1, dead: bytes.Contains(c.Arguments, []byte("dead")),
+		keep: bytes.Contains(c.Arguments, []byte("at-least-once")), arguments: c.Arguments, since: m.clock}
+	if bytes.Contains(c.Arguments, []byte("x-message-ttl")) {
+		q.ttl, q.limit = 30, 1
+	}
 	if c.Exclusive {
 		q.owner = c.Owner
 	}
@@ -281,6 +293,10 @@ func (m *model) applyLife(c Command) Result {
 			m.removeQueue(q)
 			return Result{Messages: uint64(len(q.live))}
 		}
+	case *Expire:
+		return m.expire(c)
+	case *DeadLetter:
+		return m.deadLetter(c)
 	case *UseQueue:
 		if q := m.numbered(c.Queue); q != nil && !q.inUse {
 			q.since = m.clock

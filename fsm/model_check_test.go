@@ -44,6 +44,15 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 			bad("queue", i, want)
 		}
 		messages, size = messages+want.Messages, size+want.MessageBytes
+		dying, err := machine.ReadDying(q.number, 0, 1<<20, 1<<30)
+		if err != nil || len(dying) != len(q.dying) {
+			bad("dying messages of queue "+q.name, fmt.Sprint(len(dying), err), len(q.dying))
+		}
+		for i, x := range q.dying {
+			if g := dying[i]; g.Sequence != x.Sequence || !bytes.Equal(g.Body, x.Body) || !bytes.Equal(g.Properties, x.Properties) || g.Deaths != x.Deaths {
+				bad("dying message", g, x)
+			}
+		}
 		got, _, err := machine.Read(q.number, 0, 1<<20, 1<<30, nil)
 		if err != nil || len(got) != len(q.live) {
 			bad("messages of queue "+q.name, fmt.Sprint(len(got), err), len(q.live))
@@ -95,7 +104,8 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 	}
 	totals := Totals{Vhosts: len(m.vhosts), Exchanges: len(m.exchanges), Queues: len(m.queues), Bindings: len(m.bindings), Producers: len(m.producers),
 		Messages: messages, MessageBytes: size, Published: m.counters.published, Routed: m.counters.routed, Duplicates: m.counters.duplicates,
-		Acknowledged: m.counters.acknowledged, Rejected: m.counters.rejected, Returned: m.counters.returned}
+		Acknowledged: m.counters.acknowledged, Rejected: m.counters.rejected, Returned: m.counters.returned,
+		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit}
 	if machine.Totals() != totals || bindings != totals.Bindings {
 		bad("totals", machine.Totals(), totals)
 	}

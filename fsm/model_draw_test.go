@@ -155,7 +155,7 @@ func (d drawer) part() *BodyPart {
 
 // command draws any command but Audit. Publishes and settles are the most frequent.
 func (d drawer) command() Command {
-	switch rapid.IntRange(0, 42).Draw(d.T, "command") {
+	switch rapid.IntRange(0, 48).Draw(d.T, "command") {
 	case 0:
 		return &PutVhost{Name: drawOf(d, "vhost name", "v1", "v2")}
 	case 1:
@@ -173,7 +173,7 @@ func (d drawer) command() Command {
 		return &PutQueue{Vhost: d.vhost(), Name: d.queueName(), Durable: drawOf(d, "durable", true, true, false),
 			AutoDelete: drawOf(d, "auto-delete", false, false, true), Exclusive: drawOf(d, "exclusive", false, false, true), Owner: d.session(),
 			Arguments: drawOf(d, "arguments", nil, nil, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
-				table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)))}
+				table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept)}
 	case 10:
 		c := &DeleteQueue{Vhost: d.vhost(), Name: d.queueName(), IfEmpty: d.bool("if-empty"), Held: d.runs(), Session: d.session()}
 		if d.bool("numbered") {
@@ -227,6 +227,10 @@ func (d drawer) command() Command {
 		return d.part()
 	case 32:
 		return &DropUpload{Session: d.session(), Upload: rapid.Uint64Range(0, 2).Draw(d.T, "upload")}
+	case 43, 44:
+		return &Expire{Queue: d.queue(), Runs: d.runs()}
+	case 45, 46, 47, 48:
+		return d.deadLetter()
 	case 33:
 		return &Mark{Queue: d.queue(), Upto: rapid.Uint64Range(0, 60).Draw(d.T, "upto")}
 	case 34:
@@ -235,6 +239,23 @@ func (d drawer) command() Command {
 		return d.settle()
 	}
 	return d.publish()
+}
+
+// Queues with dead letters, whose exchange is amq.fanout.
+var (
+	drawnDead = table("x-dead-letter-exchange", "amq.fanout", "x-message-ttl", int32(30), "x-delivery-limit", int32(1))
+	drawnKept = table("x-dead-letter-exchange", "amq.fanout", "x-dead-letter-strategy", "at-least-once", "x-overflow", "reject-publish")
+)
+
+func (d drawer) deadLetter() Command {
+	for _, q := range d.m.queues {
+		if len(q.dying) > 0 && d.bool("this") {
+			x := rapid.SampledFrom(q.dying).Draw(d.T, "dying")
+			return &DeadLetter{Queue: q.number, Sequence: x.Sequence, Deaths: x.Deaths,
+				Message: Publish{Exchange: x.Exchange, RoutingKey: x.RoutingKey, Properties: x.Properties, Body: x.Body}}
+		}
+	}
+	return &DeadLetter{Queue: d.queue(), Sequence: rapid.Uint64Range(0, 9).Draw(d.T, "sequence"), Message: *d.publish()}
 }
 
 func (d drawer) boots() (boots []MemberBoot) {

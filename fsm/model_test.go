@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -51,12 +52,22 @@ type modelQueue struct {
 	mark, suspicion, last                   uint64
 	had, inUse                              bool
 	since                                   int64
-	live                                    []modelMessage
+	ttl, limit                              int64 // -1: none
+	dead                                    bool  // dead letters go to amq.fanout
+	keep                                    bool  // until they reach a queue
+	live, dying                             []modelMessage
 }
 
 type modelMessage struct {
 	Message
 	transient bool
+	why       Reason
+	history   []modelDeath // newest first
+}
+
+type modelDeath struct {
+	queue string
+	why   Reason
 }
 
 type modelBinding struct {
@@ -324,17 +335,7 @@ func (m *model) publish(p *Publish) Result {
 	if p.Upload != 0 {
 		body = upload
 	}
-	mode := byte(0)
-	if _, d, ok := headersAndMode(p.Properties); ok {
-		mode = d
-	}
-	for q := range reached {
-		q.last++
-		q.live = append(q.live, modelMessage{Message{Sequence: q.last, Exchange: strings.Clone(p.Exchange), RoutingKey: strings.Clone(p.RoutingKey),
-			Properties: bytes.Clone(p.Properties), Body: bytes.Clone(body), ID: [2]uint64{m.index, m.position}}, mode != 2 && !q.keepAll})
-		m.grown[q.number] = true
-	}
-	m.position++
+	m.enqueue(reached, p.Exchange, p.RoutingKey, p.Properties, body, nil, 0)
 	m.counters.published++
 	m.counters.routed += uint64(len(reached))
 	if len(p.Producer) > 0 {
@@ -345,6 +346,106 @@ func (m *model) publish(p *Publish) Result {
 		known.seen[p.Sequence] = uint32(len(reached))
 		known.highest, known.used = max(known.highest, p.Sequence), m.clock
 	}
+	return Result{Routed: uint32(len(reached))}
+}
+
+func (m *model) enqueue(reached map[*modelQueue]bool, exchange, key string, properties, body []byte, history []modelDeath, deaths uint8) {
+	mode := byte(0)
+	if _, d, ok := headersAndMode(properties); ok {
+		mode = d
+	}
+	own, _, limited := expirationOf(properties)
+	for q := range reached {
+		ttl := q.ttl
+		if limited && (ttl < 0 || own < ttl) {
+			ttl = own
+		}
+		expires := int64(0)
+		if now := max(m.clock, 1); ttl == 0 {
+			expires = -now
+		} else if ttl > 0 {
+			expires = now + ttl
+		}
+		q.last++
+		q.live = append(q.live, modelMessage{Message: Message{Sequence: q.last, Exchange: strings.Clone(exchange), RoutingKey: strings.Clone(key),
+			Properties: bytes.Clone(properties), Body: bytes.Clone(body), ID: [2]uint64{m.index, m.position}, Expires: expires, Deaths: deaths},
+			transient: mode != 2 && !q.keepAll, history: history})
+		m.grown[q.number] = true
+	}
+	m.position++
+}
+
+// kill ends the live messages that f says, and says how many.
+func (q *modelQueue) kill(why Reason, f func(*modelMessage) bool) uint64 {
+	return q.removeIf(func(x *modelMessage) bool {
+		if !f(x) {
+			return false
+		}
+		if q.dead {
+			dead := *x
+			dead.why = why
+			at, _ := slices.BinarySearchFunc(q.dying, x.Sequence, func(y modelMessage, s uint64) int { return cmp.Compare(y.Sequence, s) })
+			q.dying = slices.Insert(q.dying, at, dead)
+		}
+		return true
+	})
+}
+
+func (m *model) expire(c *Expire) Result {
+	q := m.numbered(c.Queue)
+	if q == nil {
+		return Result{}
+	}
+	n := q.kill(Expired, func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) && x.ExpiredAt(m.clock) })
+	m.counters.expired += n
+	return Result{Messages: n}
+}
+
+func (m *model) deadLetter(c *DeadLetter) Result {
+	if c.Message.Upload != 0 {
+		defer m.dropUpload(modelUpload{c.Message.Session, c.Message.Upload})
+	}
+	q := m.numbered(c.Queue)
+	if q == nil {
+		return Result{}
+	}
+	at := slices.IndexFunc(q.dying, func(x modelMessage) bool { return x.Sequence == c.Sequence })
+	if at < 0 {
+		return Result{}
+	}
+	if key := (modelUpload{c.Message.Session, c.Message.Upload}); c.Message.Upload != 0 && m.totals[key] != uint64(len(m.uploads[key])) {
+		return Result{Code: PreconditionFailed}
+	}
+	x := q.dying[at]
+	history := slices.DeleteFunc(slices.Clone(x.history), func(d modelDeath) bool { return d == modelDeath{q.name, x.why} })
+	history = slices.Insert(history, 0, modelDeath{q.name, x.why})
+	reached := map[*modelQueue]bool{}
+	if e := m.exchange(q.vhost, "amq.fanout"); e != nil {
+		m.route(e, &c.Message, map[*modelExchange]bool{}, reached)
+	}
+	for to := range reached {
+		for _, d := range history {
+			if d.why == Rejected {
+				break
+			}
+			if d.queue == to.name {
+				delete(reached, to)
+			}
+		}
+	}
+	if len(reached) == 0 && q.keep {
+		return Result{Code: NotFound}
+	}
+	if len(reached) == 0 {
+		m.counters.deadUnrouted++
+		m.position++
+	} else {
+		d := newDeath(&queue{name: q.name, rules: queueRules{deadLetter: true}}, x.why, c, m.clock) // the codec; row tests look at it
+		m.enqueue(reached, "amq.fanout", c.Message.RoutingKey, StripBCC(d.properties), c.Message.Body, history, uint8(len(history)))
+		m.counters.deadLettered++
+		m.counters.routed += uint64(len(reached))
+	}
+	q.dying = slices.Delete(q.dying, at, at+1)
 	return Result{Routed: uint32(len(reached))}
 }
 
@@ -375,7 +476,7 @@ func (m *model) settle(c *Settle) Result {
 		n = q.removeIf(func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) })
 		m.counters.acknowledged += n
 	case Reject:
-		n = q.removeIf(func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) })
+		n = q.kill(Rejected, func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) })
 		m.counters.rejected += n
 	case Return:
 		for i := range q.live {
@@ -384,6 +485,7 @@ func (m *model) settle(c *Settle) Result {
 				n++
 			}
 		}
+		m.counters.overDeliveryLimit += q.kill(DeliveryLimit, func(x *modelMessage) bool { return q.limit >= 0 && int64(x.DeliveryCount) > q.limit })
 		m.counters.returned += n
 	}
 	return Result{Messages: n}

@@ -92,6 +92,15 @@ func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue)
 		c.body = s.upload(p.Session, p.Upload).body()
 	}
 	c.hash = c.digest()
+	return uint32(len(queues)), s.enqueue(queues, c)
+}
+
+// enqueue appends a message to queues, which share its content, and returns the queue with the most bytes.
+func (s *state) enqueue(queues []*queue, c *content) (longest *queue) {
+	ttl, _, limited := expirationOf(c.properties)
+	if !limited {
+		ttl = -1
+	}
 	var kept *content // of a transient message, for the queues that keep everything (rule 9)
 	for _, q := range queues {
 		if c.transient && q.keepAll {
@@ -100,9 +109,9 @@ func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue)
 				*kept = *c
 				kept.transient = false
 			}
-			q.messages.append(kept)
+			q.messages.append(kept, s.expiry(q, ttl))
 		} else {
-			q.messages.append(c)
+			q.messages.append(c, s.expiry(q, ttl))
 		}
 		s.taken += contentBytes + uint64(len(c.body)+len(c.properties))
 		if longest == nil || q.messages.bytes > longest.messages.bytes {
@@ -114,7 +123,7 @@ func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue)
 			s.grown = append(s.grown, q.number)
 		}
 	}
-	return uint32(len(queues)), longest
+	return longest
 }
 
 func (s *state) content() *content {
@@ -138,12 +147,19 @@ func (s *state) applySettle(c *Settle) Result {
 		n = q.messages.removeRuns(c.Runs)
 		s.counters.acknowledged += n
 	case Reject:
-		n = q.messages.removeRuns(c.Runs)
+		if q.rules.deadLetter {
+			n = s.killRuns(q, c.Runs)
+		} else {
+			n = q.messages.removeRuns(c.Runs)
+		}
 		s.counters.rejected += n
 	case Return:
 		for _, r := range c.Runs {
 			for at, ok := q.messages.next(r.From); ok && at <= r.To; at, ok = q.messages.next(at + 1) {
-				q.messages.raise(at)
+				if q.messages.raise(at); q.rules.deliveryLimit >= 0 && int64(q.messages.deliveries(at)) > q.rules.deliveryLimit {
+					s.die(q, at, DeliveryLimit)
+					s.counters.overDeliveryLimit++
+				}
 				n++
 			}
 		}

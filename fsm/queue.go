@@ -12,6 +12,13 @@ func (s *state) insertQueue(q *queue) {
 	if f := find(fields, "x-queue-type"); f != nil {
 		q.keepAll = string(f.value) == "quorum"
 	}
+	q.rules = rulesOf(fields)
+	if q.messages.firstDue() != 0 {
+		s.timed[q.number] = q
+	}
+	if q.messages.dying.count > 0 {
+		s.dying[q.number] = q
+	}
 	if f := find(fields, "x-expires"); f != nil {
 		if q.expires, _ = f.integer(); q.expires > 0 {
 			s.expiring[q.number] = q
@@ -91,6 +98,8 @@ func (s *state) deleteQueue(q *queue) {
 	delete(q.vhost.queues, q.name)
 	delete(s.queues, q.number)
 	delete(s.expiring, q.number)
+	delete(s.timed, q.number)
+	delete(s.dying, q.number)
 	s.byNumber.Remove(q.inAll)
 	s.drop.removeQueue(q)
 	if q.exclusive {

@@ -26,8 +26,8 @@ func (b *rebuilt) add(e *store.Entry, file uint32, c *content) error {
 		return fmt.Errorf("%w: message %d, the last is %d", store.ErrManifest, e.Sequence, b.queue.Last)
 	}
 	s := slot{content: c, hash: e.Hash, offset: uint64(e.Offset), file: file, length: e.Length, body: e.Body}
-	if i, ok := slices.BinarySearchFunc(b.queue.Deliveries, e.Sequence, bySequence); ok {
-		s.state = min(b.queue.Deliveries[i].Count, maxDeliveryCount)
+	if i, ok := slices.BinarySearchFunc(b.queue.Changes, e.Sequence, bySequence); ok {
+		s.state = b.queue.Changes[i].State &^ slotTransient
 	}
 	if e.Transient {
 		s.state |= slotTransient
@@ -36,25 +36,25 @@ func (b *rebuilt) add(e *store.Entry, file uint32, c *content) error {
 		b.messages.packAt(b.at)
 	}
 	b.at = e.Sequence
-	if !b.messages.restore(e.Sequence, s) {
+	if !b.messages.restore(e.Sequence, s, e.Expires) {
 		return fmt.Errorf("%w: message %d is there twice", store.ErrManifest, e.Sequence)
 	}
 	return nil
 }
 
-func bySequence(d store.Delivery, sequence uint64) int { return cmp.Compare(d.Sequence, sequence) }
+func bySequence(d store.Change, sequence uint64) int { return cmp.Compare(d.Sequence, sequence) }
 
-// restore adds a live message at any sequence up to last; false when it is there.
-func (m *messages) restore(sequence uint64, s slot) bool {
+// restore adds a message at any sequence up to last; false when it is there.
+func (m *messages) restore(sequence uint64, s slot, expires int64) bool {
 	where, ok := m.find((sequence - 1) / chunkSlots)
 	if !ok {
 		m.insert(where, (sequence-1)/chunkSlots)
 	}
 	c := m.writable(where)
-	if c.has(int(sequence - c.first())) {
+	if c.keeps(int(sequence - c.first())) {
 		return false
 	}
-	m.place(c, sequence, s)
+	m.place(c, sequence, s, expires)
 	return true
 }
 
@@ -67,7 +67,7 @@ func (r *restored) enter(b *rebuilt) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queues[q.Number] = m
-	if m.count == q.Count && m.bytes == q.Bytes && m.sum == q.Sum {
+	if m.count+m.dying.count == q.Count && m.bytes+m.dying.bytes == q.Bytes && m.sum == q.Sum {
 		return nil
 	}
 	for _, d := range r.damaged {
@@ -76,5 +76,5 @@ func (r *restored) enter(b *rebuilt) error {
 		}
 	}
 	return fmt.Errorf("%w: it has %d messages of %d bytes with sum %x, the manifest says %d, %d, %x", store.ErrManifest,
-		m.count, m.bytes, m.sum, q.Count, q.Bytes, q.Sum)
+		m.count+m.dying.count, m.bytes+m.dying.bytes, m.sum, q.Count, q.Bytes, q.Sum)
 }

@@ -14,7 +14,7 @@ func (i *image) state(queues map[uint64]*messages) (*state, error) {
 	s.lastNumber, s.lastStamp = i.LastNumber, i.LastStamp
 	s.cursor = dropCursor{i.Cursor[0], i.Cursor[1]}
 	n := i.Counters
-	s.counters = counters{n[0], n[1], n[2], n[3], n[4], n[5]}
+	s.counters = counters{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]}
 	for _, b := range i.Boots {
 		s.boots = append(s.boots, MemberBoot{Server: b.Server, Boot: b.Boot})
 	}

@@ -52,7 +52,7 @@ func (r *restored) receive(in *bufio.Reader, q *store.Queue) (err error) {
 			r.progress.messages.Add(1)
 			r.progress.bytes.Add(uint64(len(record.Body)))
 			if r.files == nil {
-				e := store.Entry{Sequence: record.Sequence, Hash: record.Hash, Body: uint32(len(record.Body)), Transient: record.Transient}
+				e := record.Entry()
 				if err := b.add(&e, 0, contentOf(&record)); err != nil {
 					return err
 				}
@@ -128,5 +128,5 @@ func cutShort(offset int64, err error) error {
 
 func contentOf(r *store.Record) *content {
 	return &content{exchange: r.Exchange, routingKey: r.RoutingKey, properties: r.Properties, body: r.Body, hash: r.Hash,
-		id: r.ID, transient: r.Transient}
+		id: r.ID, transient: r.Transient, deaths: r.Deaths}
 }

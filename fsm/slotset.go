@@ -5,7 +5,8 @@ import "math/bits"
 // slotSet is a set of positions in a chunk.
 type slotSet [chunkSlots / 64]uint64
 
-func (s *slotSet) add(i int) { s[i/64] |= 1 << (i % 64) }
+func (s *slotSet) add(i int)    { s[i/64] |= 1 << (i % 64) }
+func (s *slotSet) remove(i int) { s[i/64] &^= 1 << (i % 64) }
 
 func (s *slotSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
@@ -40,6 +41,13 @@ func (s slotSet) and(other slotSet) slotSet {
 func (s slotSet) without(other slotSet) slotSet {
 	for w := range s {
 		s[w] &^= other[w]
+	}
+	return s
+}
+
+func (s slotSet) or(other slotSet) slotSet {
+	for w := range s {
+		s[w] |= other[w]
 	}
 	return s
 }

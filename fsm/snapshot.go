@@ -106,10 +106,10 @@ func (s *snapshot) stream(w io.Writer) error {
 func streamEntry(v *queueView) store.Queue {
 	var places []place
 	var at int64
-	v.all(func(sequence uint64, s *slot) bool {
+	v.all(func(c *chunk, i int, s *slot) bool {
 		if s.file == 0 {
-			length := s.content.record(sequence).FrameSize()
-			places = append(places, place{sequence: sequence, offset: at, length: uint32(length)})
+			length := c.record(i).FrameSize()
+			places = append(places, place{sequence: c.first() + uint64(i), offset: at, length: uint32(length)})
 			at += length
 		}
 		return true
@@ -129,9 +129,9 @@ const streamBuffer = 256 << 10
 func (v *queueView) unwritten(w io.Writer, buf []byte) ([]byte, error) {
 	var err error
 	buf = buf[:0]
-	v.all(func(sequence uint64, s *slot) bool {
+	v.all(func(c *chunk, i int, s *slot) bool {
 		if s.file == 0 {
-			buf = s.content.record(sequence).AppendFrame(buf)
+			buf = c.record(i).AppendFrame(buf)
 		}
 		if len(buf) >= streamBuffer {
 			_, err = w.Write(buf)

@@ -28,7 +28,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			entry := bytes.Repeat([]byte{byte(i)}, 256<<10)
 			for j := range 256 {
 				m.append(&content{exchange: "orders", routingKey: "order.paid", properties: entry[:2], body: entry[j<<10 : (j+1)<<10],
-					hash: uint64(i*256 + j), id: [2]uint64{uint64(i), uint64(j)}})
+					hash: uint64(i*256 + j), id: [2]uint64{uint64(i), uint64(j)}}, 0)
 			}
 		}
 		timed := func(name string, f func()) {
@@ -48,7 +48,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		timed("first-ms", persist)
 		timed("unchanged-stall-ms", func() { s = q.snapshot() })
 		timed("unchanged-ms", persist)
-		m.append(&content{exchange: "orders", routingKey: "order.paid", body: make([]byte, 1024)})
+		m.append(&content{exchange: "orders", routingKey: "order.paid", body: make([]byte, 1024)}, 0)
 		m.remove(1)
 		timed("next-stall-ms", func() { s = q.snapshot() })
 		timed("next-ms", persist)
@@ -97,7 +97,7 @@ func BenchmarkSnapshotManyQueues(b *testing.B) {
 			m := new(messages)
 			q.queues[number+1] = m
 			for i := range 10 {
-				m.append(&content{exchange: "orders", routingKey: "order.paid", body: make([]byte, 256), hash: uint64(i)})
+				m.append(&content{exchange: "orders", routingKey: "order.paid", body: make([]byte, 256), hash: uint64(i)}, 0)
 			}
 		}
 		timed := func(name string, f func()) {
@@ -116,7 +116,7 @@ func BenchmarkSnapshotManyQueues(b *testing.B) {
 		timed("first-ms", persist)
 		timed("unchanged-ms", persist)
 		for number := range uint64(100) {
-			q.queues[number*100+1].append(&content{body: make([]byte, 256)})
+			q.queues[number*100+1].append(&content{body: make([]byte, 256)}, 0)
 		}
 		timed("hundred-changed-ms", persist)
 		metas, err := snapshots.List()

@@ -27,7 +27,7 @@ func (b *backlog) step(n int) {
 		}
 		for i := range 12 {
 			serial := uint64(n*1000+i)*10 + number
-			m.append(&content{exchange: "e", routingKey: "k", body: bytes.Repeat([]byte{byte(serial)}, r.IntN(900)), hash: serial * 77})
+			m.append(&content{exchange: "e", routingKey: "k", body: bytes.Repeat([]byte{byte(serial)}, r.IntN(900)), hash: serial * 77}, 0)
 		}
 		for range 14 {
 			m.remove(1 + r.Uint64N(m.last))

@@ -27,7 +27,7 @@ func smallBacklog(t testing.TB, dir string) (*backlog, Options, *testSink) {
 			}
 			for i := range 3 {
 				b.queues[number].append(&content{exchange: "e", routingKey: "k", properties: []byte{0, 0},
-					body: []byte(strings.Repeat("body", i+round)), hash: number*100 + uint64(i+round)})
+					body: []byte(strings.Repeat("body", i+round)), hash: number*100 + uint64(i+round)}, 0)
 			}
 		}
 		b.queues[1].remove(2)
@@ -246,7 +246,7 @@ func TestBytesBeyondTheRecordedLengthAreIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range []*backlog{next, b} { // b is what a straight run has
-		q.queues[1].append(&content{body: []byte("new"), hash: 9})
+		q.queues[1].append(&content{body: []byte("new"), hash: 9}, 0)
 	}
 	if err := next.snapshot().persist(newTestSink(t, options.Files, dir)); err != nil {
 		t.Fatal(err)

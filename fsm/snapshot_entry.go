@@ -8,7 +8,7 @@ import (
 	"github.com/warrenmq/warren/fsm/store"
 )
 
-// span says where the messages of a chunk are when they are in a single run of one file and no delivery was counted:
+// span says where the messages of a chunk are when they are in a single run of one file and nothing became of them:
 // nearly all chunks of a backlog. A chunk never changes once it has been in a view, so a span holds for as long as the
 // chunk is in the next ones, and describing a queue costs what changed and not its messages.
 type span struct {
@@ -65,8 +65,8 @@ type description struct {
 func (d *description) chunk(c *chunk) (whole span, ok bool) {
 	ok = true
 	var open opened
-	slots := open.slots(c)
-	for i := c.from(0); i >= 0; i = c.after(i) {
+	slots, kept := open.slots(c), c.kept()
+	for i := kept.from(0); i >= 0; i = kept.from(i + 1) {
 		s := &slots[i]
 		at := span{file: s.file, messages: 1, extent: store.Extent{From: int64(s.offset), To: int64(s.offset) + int64(s.length)}}
 		if s.file == 0 {
@@ -76,8 +76,8 @@ func (d *description) chunk(c *chunk) (whole span, ok bool) {
 			ok = false
 		}
 		d.add(at)
-		if n := s.deliveries(); n > 0 {
-			d.entry.Deliveries = append(d.entry.Deliveries, store.Delivery{Sequence: c.first() + uint64(i), Count: n})
+		if s.changed() {
+			d.entry.Changes = append(d.entry.Changes, store.Change{Sequence: c.first() + uint64(i), State: s.state &^ slotTransient})
 			ok = false
 		}
 		switch {

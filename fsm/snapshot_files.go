@@ -196,7 +196,7 @@ func (f *messageFiles) appendQueue(j *job) error {
 		runtime.Gosched()
 		for i := range c.slots {
 			s := &c.slots[i]
-			if !c.has(i) || s.file != 0 {
+			if !c.keeps(i) || s.file != 0 {
 				continue
 			}
 			if w := j.writer; w != nil && w.Length() >= roll {
@@ -212,7 +212,7 @@ func (f *messageFiles) appendQueue(j *job) error {
 				}
 				j.writer = w.Gentle()
 			}
-			e, err := j.writer.Append(s.content.record(c.first() + uint64(i)))
+			e, err := j.writer.Append(c.record(i))
 			if err != nil {
 				return err
 			}
@@ -281,10 +281,11 @@ func finish(jobs []*job) error {
 	return errors.Join(errs...)
 }
 
-// record is the message as a file keeps it.
-func (c *content) record(sequence uint64) *store.Record {
-	return &store.Record{Sequence: sequence, Hash: c.hash, ID: c.id, Transient: c.transient, Exchange: c.exchange,
-		RoutingKey: c.routingKey, Properties: c.properties, Body: c.body}
+// record is the message at a position, whose content is in memory, as a file keeps it.
+func (c *chunk) record(position int) *store.Record {
+	of := c.slots[position].content
+	return &store.Record{Sequence: c.first() + uint64(position), Hash: of.hash, ID: of.id, Transient: of.transient, Deaths: of.deaths,
+		Expires: c.expiresAt(position), Exchange: of.exchange, RoutingKey: of.routingKey, Properties: of.properties, Body: of.body}
 }
 
 // describe makes a queue's manifest entry, after collecting what is worth it.

@@ -21,7 +21,7 @@ func BenchmarkSnapshotHold(b *testing.B) {
 		body := make([]byte, 64)
 		add := func(count int) {
 			for i := range count {
-				m.append(&content{routingKey: "backlog", body: body, hash: uint64(i)})
+				m.append(&content{routingKey: "backlog", body: body, hash: uint64(i)}, 0)
 			}
 		}
 		snapshot := func(name string) {

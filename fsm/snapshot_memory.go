@@ -54,7 +54,7 @@ func (j *job) install(keep bool, shared contents, hold func(uint64, func(*messag
 		if keep {
 			at := 0
 			for i := range c.slots {
-				if c.has(i) && c.slots[i].file == 0 {
+				if c.keeps(i) && c.slots[i].file == 0 {
 					copies[at] = shared.of(c.slots[i].content)
 					at++
 				}

@@ -15,7 +15,7 @@ func (b *backlog) fill(t *testing.T, mem *vfs.Mem) *messages {
 	m := new(messages)
 	b.queues[1] = m
 	for i := range 16 {
-		m.append(&content{body: bytes.Repeat([]byte{byte(i)}, 200<<10)})
+		m.append(&content{body: bytes.Repeat([]byte{byte(i)}, 200<<10)}, 0)
 	}
 	if b.files != nil {
 		b.snap(t, mem)
@@ -56,7 +56,7 @@ func TestFailedSnapshotGivesItsSpaceBack(t *testing.T) {
 	m := b.fill(t, mem)
 	before, again := b.bytes(t, mem), int64(0)
 	for range 24 {
-		m.append(&content{body: make([]byte, 200<<10)})
+		m.append(&content{body: make([]byte, 200<<10)}, 0)
 	}
 	for range 2 { // into the open file and others, then into files of their own
 		faulty.Add(vfs.Rule{Op: vfs.OpWrite, Nth: 14, Count: -1, Short: 100 << 10, Err: syscall.ENOSPC})
@@ -77,7 +77,7 @@ func TestFailedSnapshotGivesItsSpaceBack(t *testing.T) {
 	want := newBacklog(t, Options{})
 	other := want.fill(t, nil)
 	for range 24 {
-		other.append(&content{body: make([]byte, 200<<10)})
+		other.append(&content{body: make([]byte, 200<<10)}, 0)
 	}
 	if err := b.equal(want); err != nil {
 		t.Error(err)
@@ -98,7 +98,7 @@ func TestCollectionKeepsToTheRoom(t *testing.T) {
 	}
 	expect := func(what string, collected bool) {
 		t.Helper()
-		m.append(&content{hash: 1}) // a change
+		m.append(&content{hash: 1}, 0) // a change
 		b.snap(t, mem)
 		if now := b.bytes(t, mem); now < full/2 != collected {
 			t.Errorf("%s: of %d bytes there are %d", what, full, now)

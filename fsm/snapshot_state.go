@@ -10,7 +10,7 @@ import (
 )
 
 // imageVersion numbers the encoding of a state in a snapshot.
-const imageVersion = 1
+const imageVersion = 2
 
 // image is a state without its messages, as a snapshot keeps it. Fields are encoded in this order and without their
 // names: new ones go to the end of their struct.
@@ -29,7 +29,7 @@ type image struct {
 	LastNumber  uint64
 	LastStamp   uint64
 	Cursor      [2]uint64
-	Counters    [6]uint64
+	Counters    [10]uint64
 	Vhosts      []vhostImage
 	Exchanges   []exchangeImage
 	Queues      []queueImage
@@ -126,8 +126,9 @@ func (s *state) view() *stateView {
 	n := &s.counters
 	v.image = image{Version: imageVersion, HashVersion: HashVersion, Hash: s.hash(), Index: s.index, Term: s.term, Clock: s.clock,
 		Cluster: s.cluster, Leader: s.leader, LastNumber: s.lastNumber, LastStamp: s.lastStamp,
-		Cursor:   [2]uint64{s.cursor.queue, s.cursor.sequence},
-		Counters: [6]uint64{n.published, n.routed, n.duplicates, n.acknowledged, n.rejected, n.returned}}
+		Cursor: [2]uint64{s.cursor.queue, s.cursor.sequence},
+		Counters: [10]uint64{n.published, n.routed, n.duplicates, n.acknowledged, n.rejected, n.returned, n.expired, n.deadLettered,
+			n.deadUnrouted, n.overDeliveryLimit}}
 	i := &v.image
 	for _, b := range s.boots {
 		i.Boots = append(i.Boots, bootImage{Server: b.Server, Boot: b.Boot})

@@ -185,7 +185,7 @@ func change(t *rapid.T, serial *uint64, both ...*backlog) {
 			c := &content{exchange: "orders", routingKey: fmt.Sprint("k", *serial), properties: []byte{0, 0}, hash: *serial * 0x9e3779b9,
 				body: bytes.Repeat([]byte{byte(*serial)}, int(*serial%700)), id: [2]uint64{*serial, 1}, transient: *serial%5 == 0}
 			for _, b := range both {
-				b.queues[number].append(c)
+				b.queues[number].append(c, 0)
 			}
 		}
 	case 5, 6, 7:

@@ -25,6 +25,8 @@ type state struct {
 	byNumber    numbered // the queues
 	drop        droppable
 	expiring    map[uint64]*queue // that go when they are not used
+	timed       map[uint64]*queue // with messages that expire
+	dying       map[uint64]*queue // with messages whose dead letters are to be routed
 	sessions    map[Session]*session
 	uploads     int    // unfinished uploads
 	uploadBytes uint64 // received by them
@@ -44,6 +46,7 @@ type state struct {
 	stale    []*producer // likewise
 	grown    []uint64
 	deleted  []uint64
+	died     []uint64
 	suspect  *Audit
 	rerouted bool // exchanges came or went
 	routing  routing
@@ -54,6 +57,7 @@ type state struct {
 // counters count since the state began.
 type counters struct {
 	published, routed, duplicates, acknowledged, rejected, returned uint64
+	expired, deadLettered, deadUnrouted, overDeliveryLimit          uint64
 }
 
 // dropCursor is how far DropTransient has looked for transient messages since the last LeaderStarted: all queues
@@ -114,7 +118,8 @@ type queue struct {
 
 	// derived
 	expires      int64 // ms without use after which it goes (x-expires); 0: never
-	keepAll      bool  // x-queue-type quorum: the delivery mode is ignored (rule 9)
+	rules        queueRules
+	keepAll      bool // x-queue-type quorum: the delivery mode is ignored (rule 9)
 	into         bindingList
 	fixed        uint64 // hash of what never changes
 	hash         uint64 // its part of state.sum
@@ -127,6 +132,7 @@ type queue struct {
 	visited      uint64 // scratch: the last routing that reached it
 	touched      bool   // it is in state.touched
 	grown        bool   // it is in state.grown
+	died         bool   // it is in state.died
 	gone         bool
 }
 
@@ -165,6 +171,8 @@ func newState() *state {
 		vhostNames: make(map[string]*vhost),
 		queues:     make(map[uint64]*queue),
 		expiring:   make(map[uint64]*queue),
+		timed:      make(map[uint64]*queue),
+		dying:      make(map[uint64]*queue),
 		sessions:   make(map[Session]*session),
 		producers:  producers{byID: make(map[string]*producer)},
 	}

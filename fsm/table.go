@@ -84,6 +84,23 @@ func cutValue(b []byte) (tag byte, value, rest []byte, ok bool) {
 	return tag, b[:width:width], b[width:], true
 }
 
+// append appends the field to a table.
+func (f *field) append(table []byte) []byte {
+	table = append(append(append(table, byte(len(f.name))), f.name...), f.tag)
+	if width, _ := fixedWidth(f.tag); width < 0 {
+		table = big.AppendUint32(table, uint32(len(f.value)))
+	}
+	return append(table, f.value...)
+}
+
+func appendText(table []byte, name, text string) []byte {
+	return (&field{name: name, tag: 'S', value: []byte(text)}).append(table)
+}
+
+func appendLong(table []byte, name string, x int64) []byte {
+	return (&field{name: name, tag: 'l', value: big.AppendUint64(nil, uint64(x))}).append(table)
+}
+
 // integer returns the value of the integer types, which compare by value.
 func (f *field) integer() (int64, bool) {
 	switch f.tag {
@@ -204,14 +221,6 @@ func find(fields []field, name string) *field {
 	}
 	return nil
 }
-
-// The flags of property bytes that mean something here.
-const (
-	contentTypeFlag     = 1 << 15
-	contentEncodingFlag = 1 << 14
-	headersFlag         = 1 << 13
-	deliveryModeFlag    = 1 << 12
-)
 
 // headersAt returns where the fields of the headers table are in property bytes, which are not empty; without a table,
 // the empty range where it would be. ok is false when they are malformed up to there.

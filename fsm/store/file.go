@@ -103,7 +103,7 @@ func (d *Dir) Continue(queue uint64, f File) (*Writer, error) {
 
 // Append writes a record and returns its place.
 func (w *Writer) Append(r *Record) (Entry, error) {
-	e := Entry{Sequence: r.Sequence, Hash: r.Hash, Transient: r.Transient, Body: uint32(len(r.Body))}
+	e := r.Entry()
 	before := len(w.buf)
 	w.buf = r.AppendFrame(w.buf)
 	return w.note(e, len(w.buf)-before)
@@ -111,7 +111,7 @@ func (w *Writer) Append(r *Record) (Entry, error) {
 
 // AppendFrame writes a frame that was read from another file.
 func (w *Writer) AppendFrame(frame []byte, r *Record) (Entry, error) {
-	e := Entry{Sequence: r.Sequence, Hash: r.Hash, Transient: r.Transient, Body: uint32(len(r.Body))}
+	e := r.Entry()
 	w.buf = append(w.buf, frame...)
 	return w.note(e, len(frame))
 }
@@ -313,7 +313,10 @@ func readBlocks(r io.ReaderAt, f File, damage func(int64, string) error) ([]Entr
 	}
 	all := make([]Entry, 0, total)
 	for _, b := range slices.Backward(blocks) {
-		all = decodeBlock(b, all)
+		var ok bool
+		if all, ok = decodeBlock(b, all); !ok {
+			return nil, damage(f.Index, "an index block's entries do not fit its length")
+		}
 	}
 	return all, nil
 }
@@ -322,8 +325,9 @@ func readBlocks(r io.ReaderAt, f File, damage func(int64, string) error) ([]Entr
 func (d *Dir) scan(queue uint64, f File) ([]Entry, error) {
 	entries := make([]Entry, 0, f.Valid)
 	err := d.Records(queue, f, func(frame []byte, r *Record, at int64) error {
-		entries = append(entries, Entry{Sequence: r.Sequence, Hash: r.Hash, Offset: at, Length: uint32(len(frame)),
-			Body: uint32(len(r.Body)), Transient: r.Transient})
+		e := r.Entry()
+		e.Offset, e.Length = at, uint32(len(frame))
+		entries = append(entries, e)
 		return nil
 	})
 	return entries, err

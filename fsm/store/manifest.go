@@ -16,20 +16,20 @@ type Manifest struct {
 
 // Queue is a queue's messages in a manifest.
 type Queue struct {
-	Number     uint64
-	Last       uint64 // the last sequence given at the snapshot's index; records above it are ignored
-	Count      uint64 // live messages
-	Bytes      uint64 // their bodies
-	Sum        uint64 // over their hashes
-	NextFile   uint32 // the number that the next file gets, at least
-	Deliveries []Delivery
-	Files      []File // numbers ascending; number 0 is no file: its records are only in the stream
+	Number   uint64
+	Last     uint64 // the last sequence given at the snapshot's index; records above it are ignored
+	Count    uint64 // live messages
+	Bytes    uint64 // their bodies
+	Sum      uint64 // over their hashes
+	NextFile uint32 // the number that the next file gets, at least
+	Changes  []Change
+	Files    []File // numbers ascending; number 0 is no file: its records are only in the stream
 }
 
-// Delivery is a live message's delivery count that is not zero.
-type Delivery struct {
+// Change is what became of a message since it came, as the machine encodes it.
+type Change struct {
 	Sequence uint64
-	Count    uint32
+	State    uint32
 }
 
 const (
@@ -65,11 +65,11 @@ func (q *Queue) append(b []byte) []byte {
 	}
 	b = little.AppendUint64(b, q.Sum)
 	b = binary.AppendUvarint(b, uint64(q.NextFile))
-	b = binary.AppendUvarint(b, uint64(len(q.Deliveries)))
+	b = binary.AppendUvarint(b, uint64(len(q.Changes)))
 	var before uint64
-	for _, d := range q.Deliveries {
+	for _, d := range q.Changes {
 		b = binary.AppendUvarint(b, d.Sequence-before)
-		b = binary.AppendUvarint(b, uint64(d.Count))
+		b = binary.AppendUvarint(b, uint64(d.State))
 		before = d.Sequence
 	}
 	b = binary.AppendUvarint(b, uint64(len(q.Files)))
@@ -199,7 +199,7 @@ func (f *fields) queue() (q Queue, ok bool) {
 			return q, false
 		}
 		sequence += step
-		q.Deliveries = append(q.Deliveries, Delivery{Sequence: sequence, Count: uint32(f.uvarint())})
+		q.Changes = append(q.Changes, Change{Sequence: sequence, State: uint32(f.uvarint())})
 	}
 	for range f.count(6) {
 		file, ok := f.file()

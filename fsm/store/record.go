@@ -11,6 +11,9 @@ type Record struct {
 	Hash             uint64
 	ID               [2]uint64
 	Transient        bool
+	Priority         uint8
+	Deaths           uint8 // see content
+	Expires          int64 // batch clock, ms; 0 is never
 	Exchange         string
 	RoutingKey       string
 	Properties, Body []byte
@@ -19,6 +22,7 @@ type Record struct {
 const (
 	frameHead  = 8  // length and checksum
 	recordHead = 42 // of a record's payload, before its names
+	extraBytes = 10 // behind the head of a record and behind an index entry, when there is any of it
 	blockHead  = 16 // of an index block's payload
 	entryBytes = 32
 	// maxFrame bounds what a length field may say: the largest body and its properties, with room.
@@ -28,6 +32,7 @@ const (
 	kindIndex  = 2
 
 	flagTransient = 1
+	flagExtra     = 2
 )
 
 var (
@@ -40,7 +45,11 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // FrameSize returns the bytes that a record takes in a file.
 func (r *Record) FrameSize() int64 {
-	return frameHead + recordHead + int64(len(r.Exchange)) + int64(len(r.RoutingKey)) + int64(len(r.Properties)) + int64(len(r.Body))
+	size := int64(frameHead + recordHead)
+	if r.extra() {
+		size += extraBytes
+	}
+	return size + int64(len(r.Exchange)) + int64(len(r.RoutingKey)) + int64(len(r.Properties)) + int64(len(r.Body))
 }
 
 // AppendFrame appends the record as a frame. Names longer than 65,535 bytes cannot be kept; the commands allow 255.
@@ -59,11 +68,29 @@ func (r *Record) AppendFrame(b []byte) []byte {
 	little.PutUint64(p[18:], r.Hash)
 	little.PutUint64(p[26:], r.ID[0])
 	little.PutUint64(p[34:], r.ID[1])
+	if r.extra() {
+		p[1] |= flagExtra
+		b = appendExtra(b, r.Expires, r.Priority, r.Deaths)
+	}
 	b = append(b, r.Exchange...)
 	b = append(b, r.RoutingKey...)
 	b = append(b, r.Properties...)
 	b = append(b, r.Body...)
 	return sealFrame(b, start)
+}
+
+func (r *Record) extra() bool { return r.Priority != 0 || r.Expires != 0 || r.Deaths != 0 }
+
+func appendExtra(b []byte, expires int64, priority, deaths uint8) []byte {
+	return append(little.AppendUint64(b, uint64(expires)), priority, deaths)
+}
+
+// cutExtra reads what appendExtra wrote at the start of b; a short b has nothing.
+func cutExtra(b []byte) (expires int64, priority, deaths uint8, rest []byte, ok bool) {
+	if len(b) < extraBytes {
+		return 0, 0, 0, b, false
+	}
+	return int64(little.Uint64(b)), b[8], b[9], b[extraBytes:], true
 }
 
 // sealFrame fills in the head of the frame that starts at start and ends with b.
@@ -104,16 +131,27 @@ func DecodeFrame(b []byte, r *Record) (size int, what string) {
 		return 0, "a frame that should be a record is none"
 	}
 	exchange, key, properties := int(little.Uint16(p[2:])), int(little.Uint16(p[4:])), int(little.Uint32(p[6:]))
-	if recordHead+exchange+key+properties > len(p) {
+	names := p[recordHead:]
+	var expires int64
+	var priority, deaths uint8
+	if p[1]&flagExtra != 0 {
+		var ok bool
+		if expires, priority, deaths, names, ok = cutExtra(names); !ok {
+			return 0, "a record ends inside its head"
+		}
+	}
+	if exchange+key+properties > len(names) {
 		return 0, "a record's lengths do not fit its frame"
 	}
 	*r = Record{
 		Transient: p[1]&flagTransient != 0,
+		Expires:   expires,
+		Priority:  priority,
+		Deaths:    deaths,
 		Sequence:  little.Uint64(p[10:]),
 		Hash:      little.Uint64(p[18:]),
 		ID:        [2]uint64{little.Uint64(p[26:]), little.Uint64(p[34:])},
 	}
-	names := p[recordHead:]
 	r.Exchange, r.RoutingKey = alias(names[:exchange]), alias(names[exchange:exchange+key])
 	rest := names[exchange+key:]
 	r.Properties, r.Body = rest[:properties:properties], rest[properties:len(rest):len(rest)]
@@ -128,20 +166,39 @@ type Entry struct {
 	Length    uint32 // of the frame
 	Body      uint32 // bytes
 	Transient bool
+	Priority  uint8
+	Expires   int64
 }
 
-const entryTransient = 1 << 63
+// Entry returns the line of a record that has no place yet.
+func (r *Record) Entry() Entry {
+	return Entry{Sequence: r.Sequence, Hash: r.Hash, Transient: r.Transient, Priority: r.Priority, Expires: r.Expires, Body: uint32(len(r.Body))}
+}
+
+// The flags in an entry's offset.
+const (
+	entryTransient = 1 << 63
+	entryExtra     = 1 << 62
+)
 
 func appendEntry(b []byte, e Entry) []byte {
 	offset := uint64(e.Offset)
 	if e.Transient {
 		offset |= entryTransient
 	}
+	extra := e.Priority != 0 || e.Expires != 0
+	if extra {
+		offset |= entryExtra
+	}
 	b = little.AppendUint64(b, e.Sequence)
 	b = little.AppendUint64(b, e.Hash)
 	b = little.AppendUint64(b, offset)
 	b = little.AppendUint32(b, e.Length)
-	return little.AppendUint32(b, e.Body)
+	b = little.AppendUint32(b, e.Body)
+	if extra {
+		b = appendExtra(b, e.Expires, e.Priority, 0)
+	}
+	return b
 }
 
 // blockOf returns the count of an index block's entries and the offset of the block before it; what is a reason when the
@@ -151,23 +208,35 @@ func blockOf(p []byte) (count uint64, previous int64, what string) {
 		return 0, 0, "a frame that should be an index block is none"
 	}
 	count = uint64(little.Uint32(p[4:]))
-	if uint64(len(p)-blockHead) != count*entryBytes {
+	size, rest := count*entryBytes, uint64(len(p)-blockHead)
+	if rest < size || rest > size+count*extraBytes {
 		return 0, 0, "an index block's count does not fit its length"
 	}
 	return count, int64(little.Uint64(p[8:])), ""
 }
 
-// decodeBlock appends the entries of an index block, which blockOf has checked.
-func decodeBlock(p []byte, into []Entry) []Entry {
-	for p = p[blockHead:]; len(p) > 0; p = p[entryBytes:] {
+// decodeBlock appends the entries of an index block, which blockOf has checked; ok is false when they are not all there.
+func decodeBlock(p []byte, into []Entry) (entries []Entry, ok bool) {
+	count := little.Uint32(p[4:])
+	for p = p[blockHead:]; count > 0; count-- {
+		if len(p) < entryBytes {
+			return into, false
+		}
 		offset := little.Uint64(p[16:])
-		into = append(into, Entry{
+		e := Entry{
 			Sequence: little.Uint64(p), Hash: little.Uint64(p[8:]),
-			Offset: int64(offset &^ entryTransient), Transient: offset&entryTransient != 0,
+			Offset: int64(offset &^ (entryTransient | entryExtra)), Transient: offset&entryTransient != 0,
 			Length: little.Uint32(p[24:]), Body: little.Uint32(p[28:]),
-		})
+		}
+		p = p[entryBytes:]
+		if offset&entryExtra != 0 {
+			if e.Expires, e.Priority, _, p, ok = cutExtra(p); !ok {
+				return into, false
+			}
+		}
+		into = append(into, e)
 	}
-	return into
+	return into, len(p) == 0
 }
 
 // FrameHead is how many bytes of a frame FrameLength needs.
