@@ -86,10 +86,9 @@ func (s *state) hash() uint64 {
 		h = mixBytes(mixString(h, b.Server), b.Boot[:])
 	}
 	h = mix(mix(mix(mix(h, s.lastNumber), s.lastStamp), s.cursor.queue), s.cursor.sequence)
-	n := &s.counters
-	h = mix(mix(mix(h, n.published), n.routed), n.duplicates)
-	h = mix(mix(mix(h, n.acknowledged), n.rejected), n.returned)
-	h = mix(mix(mix(mix(h, n.expired), n.deadLettered), n.deadUnrouted), n.overDeliveryLimit)
+	for _, n := range s.counters.all() {
+		h = mix(h, *n)
+	}
 	return h + s.sum
 }
 

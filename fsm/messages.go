@@ -31,15 +31,20 @@ type slot struct {
 	file    uint32   // number of the queue's message file; 0 when not written yet
 	length  uint32   // of its record, in bytes, head included
 	body    uint32   // bytes of body
-	state   uint32   // delivery count in the low 20 bits, the flags above
+	state   uint32   // see below
 }
 
 // The bits of a slot's state.
 const (
-	maxDeliveryCount = 1<<20 - 1 // the count stops there
+	maxDeliveryCount = 1<<18 - 1 // the count stops there
+	slotClaimed      = 1 << 18   // a consumer of a queue with length limits holds it (rule 3)
+	slotDeferred     = 1 << 19   // not deliverable before a time
+	slotPriority     = 20        // eight bits: its level in the queue
 	slotDying        = 1 << 28   // waits for its dead letter; why in the two bits above
 	slotReason       = 29
 	slotTransient    = 1 << 31
+
+	slotFixed = slotTransient | 0xff<<slotPriority // never changes: it is in the record
 )
 
 func (s *slot) deliveries() uint32 { return s.state & maxDeliveryCount }
@@ -49,7 +54,7 @@ func (s *slot) deliveries() uint32 { return s.state & maxDeliveryCount }
 const contentBytes = 160
 
 // changed reports whether something became of the message since it came, so that a manifest has to tell.
-func (s *slot) changed() bool { return s.state&^slotTransient != 0 }
+func (s *slot) changed() bool { return s.state&^slotFixed != 0 }
 
 // size is what the content of a slot takes in memory.
 func (s *slot) size() uint64 {

@@ -12,7 +12,7 @@ func (s *state) insertQueue(q *queue) {
 	if f := find(fields, "x-queue-type"); f != nil {
 		q.keepAll = string(f.value) == "quorum"
 	}
-	q.rules = rulesOf(fields)
+	q.rules = (&settings{arguments: fields}).rules()
 	if q.messages.firstDue() != 0 {
 		s.timed[q.number] = q
 	}

@@ -1,6 +1,6 @@
 package fsm
 
-// queueRules are what a queue does with its messages beyond keeping them. They follow from its arguments.
+// queueRules are what a queue does with its messages beyond keeping them.
 type queueRules struct {
 	ttl             int64 // ms that a message lives; -1: for ever
 	deliveryLimit   int64 // returns after which a message dies at the next; -1: none
@@ -11,25 +11,38 @@ type queueRules struct {
 	keepDead        bool // they stay until they reach a queue
 }
 
-func rulesOf(fields []field) queueRules {
-	r := queueRules{ttl: -1, deliveryLimit: -1}
-	if f := find(fields, "x-message-ttl"); f != nil {
-		r.ttl, _ = f.integer()
+// settings are what a queue was declared with.
+type settings struct {
+	arguments []field
+}
+
+// text returns a setting that is a text; ok is false without it.
+func (s *settings) text(argument string) (value string, ok bool) {
+	f := find(s.arguments, argument)
+	if f == nil || f.tag != 'S' {
+		return "", false
 	}
-	if f := find(fields, "x-delivery-limit"); f != nil {
-		if limit, ok := f.integer(); ok && limit >= 0 {
-			r.deliveryLimit = limit
+	return string(f.value), true
+}
+
+// integer returns a setting that is a number not below 0, or -1.
+func (s *settings) integer(argument string) int64 {
+	if f := find(s.arguments, argument); f != nil {
+		if x, ok := f.integer(); ok && x >= 0 {
+			return x
 		}
 	}
-	if f := find(fields, "x-dead-letter-exchange"); f != nil {
-		r.deadLetter, r.deadExchange = true, string(f.value)
-	}
-	if f := find(fields, "x-dead-letter-routing-key"); f != nil {
-		r.overrideDeadKey, r.deadKey = true, string(f.value)
-	}
+	return -1
+}
+
+func (s *settings) rules() (r queueRules) {
+	r.ttl = s.integer("x-message-ttl")
+	r.deliveryLimit = s.integer("x-delivery-limit")
+	r.deadExchange, r.deadLetter = s.text("x-dead-letter-exchange")
+	r.deadKey, r.overrideDeadKey = s.text("x-dead-letter-routing-key")
 	// As in RabbitMQ, a queue that drops from its head when it is full cannot keep what died either.
-	strategy, overflow := find(fields, "x-dead-letter-strategy"), find(fields, "x-overflow")
-	r.keepDead = r.deadLetter && strategy != nil && string(strategy.value) == "at-least-once" &&
-		overflow != nil && string(overflow.value) == "reject-publish"
+	strategy, _ := s.text("x-dead-letter-strategy")
+	overflow, _ := s.text("x-overflow")
+	r.keepDead = r.deadLetter && strategy == "at-least-once" && overflow == "reject-publish"
 	return r
 }

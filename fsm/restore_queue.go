@@ -27,7 +27,7 @@ func (b *rebuilt) add(e *store.Entry, file uint32, c *content) error {
 	}
 	s := slot{content: c, hash: e.Hash, offset: uint64(e.Offset), file: file, length: e.Length, body: e.Body}
 	if i, ok := slices.BinarySearchFunc(b.queue.Changes, e.Sequence, bySequence); ok {
-		s.state = b.queue.Changes[i].State &^ slotTransient
+		s.state = b.queue.Changes[i].State &^ slotFixed
 	}
 	if e.Transient {
 		s.state |= slotTransient

@@ -13,8 +13,11 @@ func (i *image) state(queues map[uint64]*messages) (*state, error) {
 	s.index, s.term, s.clock, s.cluster, s.leader = i.Index, i.Term, i.Clock, i.Cluster, i.Leader
 	s.lastNumber, s.lastStamp = i.LastNumber, i.LastStamp
 	s.cursor = dropCursor{i.Cursor[0], i.Cursor[1]}
-	n := i.Counters
-	s.counters = counters{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]}
+	for at, n := range s.counters.all() {
+		if at < len(i.Counters) {
+			*n = i.Counters[at]
+		}
+	}
 	for _, b := range i.Boots {
 		s.boots = append(s.boots, MemberBoot{Server: b.Server, Boot: b.Boot})
 	}

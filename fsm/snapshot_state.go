@@ -29,7 +29,7 @@ type image struct {
 	LastNumber  uint64
 	LastStamp   uint64
 	Cursor      [2]uint64
-	Counters    [10]uint64
+	Counters    []uint64
 	Vhosts      []vhostImage
 	Exchanges   []exchangeImage
 	Queues      []queueImage
@@ -123,13 +123,13 @@ type stateView struct {
 // view takes references to what never changes and copies what does, queues above all; the machine's lock is held.
 func (s *state) view() *stateView {
 	v := &stateView{exchanges: s.exchanges.view(), bindings: s.bindings.view(), producers: s.producers.rows.view()}
-	n := &s.counters
 	v.image = image{Version: imageVersion, HashVersion: HashVersion, Hash: s.hash(), Index: s.index, Term: s.term, Clock: s.clock,
 		Cluster: s.cluster, Leader: s.leader, LastNumber: s.lastNumber, LastStamp: s.lastStamp,
-		Cursor: [2]uint64{s.cursor.queue, s.cursor.sequence},
-		Counters: [10]uint64{n.published, n.routed, n.duplicates, n.acknowledged, n.rejected, n.returned, n.expired, n.deadLettered,
-			n.deadUnrouted, n.overDeliveryLimit}}
+		Cursor: [2]uint64{s.cursor.queue, s.cursor.sequence}}
 	i := &v.image
+	for _, n := range s.counters.all() {
+		i.Counters = append(i.Counters, *n)
+	}
 	for _, b := range s.boots {
 		i.Boots = append(i.Boots, bootImage{Server: b.Server, Boot: b.Boot})
 	}

@@ -60,6 +60,12 @@ type counters struct {
 	expired, deadLettered, deadUnrouted, overDeliveryLimit          uint64
 }
 
+// all returns the counters in the order in which snapshots keep them: new ones go to the end.
+func (n *counters) all() []*uint64 {
+	return []*uint64{&n.published, &n.routed, &n.duplicates, &n.acknowledged, &n.rejected, &n.returned,
+		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit}
+}
+
 // dropCursor is how far DropTransient has looked for transient messages since the last LeaderStarted: all queues
 // below queue, and in that queue all sequences below sequence.
 type dropCursor struct{ queue, sequence uint64 }
