@@ -280,6 +280,9 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 	if err := v.handOut(ctx); err != nil { // who waited for a message comes first
 		return false, err
 	}
+	v.mu.Lock()
+	v.expireUnwanted()
+	v.mu.Unlock()
 	for {
 		v.mu.Lock()
 		m, ok := v.take()

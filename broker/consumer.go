@@ -128,6 +128,7 @@ func (v *view) join(ctx context.Context, c *consumer, started func()) error {
 		v.mu.Unlock()
 		return err
 	}
+	v.expireUnwanted()
 	v.turns.add(c)
 	started()
 	if !v.running {

@@ -34,6 +34,7 @@ type leadership struct {
 	sessions map[uint64]*Session // by number; guarded by mu
 	last     uint64              // session number; guarded by mu
 
+	died    chan struct{} // capacity 1: messages died whose dead letters are to be routed
 	replies replies
 	timed   atomic.Bool // some consumer had an acknowledgement timeout
 }
@@ -61,7 +62,7 @@ func (n *lastNumbers) set(term, batch, session uint64) {
 }
 
 func newLeadership(b *Broker, term uint64) *leadership {
-	l := &leadership{broker: b, term: term, began: time.Now(), failed: make(chan struct{}), views: map[uint64]*view{}, sessions: map[uint64]*Session{}}
+	l := &leadership{broker: b, term: term, began: time.Now(), failed: make(chan struct{}), died: make(chan struct{}, 1), views: map[uint64]*view{}, sessions: map[uint64]*Session{}}
 	l.context, l.cancel = context.WithCancel(context.Background())
 	batch, session := b.lastNumbers.get(term)
 	l.last = session
@@ -86,6 +87,8 @@ func (l *leadership) run() {
 	l.ready.Store(true)
 	l.broker.log.Info("serving clients", "term", l.term)
 	l.broker.announce()
+	l.start(func() { l.expireMessages(l.context) })
+	l.start(func() { l.routeDeadLetters(l.context) })
 	l.upkeep(l.context)
 }
 

@@ -23,9 +23,17 @@ const (
 	maxAckTimeout      = 365 * 24 * time.Hour
 	dropStep           = 1000 // objects that one command of a leadership's start deletes
 
+	expireStep    = 4096 // messages that one command of expiry ends
+	expireBytes   = 4096 // what such a command takes in an entry, about
+	deadPartBytes = 256 << 10
+
 	leaseRetry     = 5 * time.Millisecond
 	bootsRetry     = 10 * time.Millisecond
 	leadAgain      = 50 * time.Millisecond // after a leadership failed within its term
 	verifyTimeout  = 5 * time.Second
 	upkeepInterval = time.Second
+	expiryInterval = 100 * time.Millisecond
+	expiryIdle     = time.Second     // a queue in which all that is due is held is left alone
+	deadRetry      = 5 * time.Second // dead letters that reached no queue and are kept; doubles up to the next
+	maxDeadRetry   = time.Minute
 )

@@ -206,6 +206,12 @@ func (p *proposer) finish() {
 		p.release(f)
 		p.leadership.grew(f.applied.Grown)
 		p.leadership.deleted(f.applied.Deleted)
+		if len(f.applied.Dying) > 0 {
+			select {
+			case p.leadership.died <- struct{}{}:
+			default:
+			}
+		}
 	}
 }
 

@@ -37,6 +37,11 @@ func (s *runSet) add(q uint64) {
 	}
 }
 
+func (s *runSet) has(q uint64) bool {
+	p := s.pages[q/runSetPage]
+	return p != nil && p.words[q%runSetPage/64]&(1<<(q%64)) != 0
+}
+
 func (s *runSet) remove(q uint64) {
 	p := s.pages[q/runSetPage]
 	if p == nil {

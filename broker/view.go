@@ -35,6 +35,8 @@ type view struct {
 	returned sequenceHeap  // before ahead: live again
 	held     runSet        // handed out, and not settled in the truth yet
 
+	unwanted uint64 // what lives for no time and is not above it expires: nobody was there for it
+
 	mark   uint64    // sequences up to it may be handed out in this term (rule 11)
 	asked  uint64    // the mark that is on its way
 	damage error     // why the queue cannot be read
@@ -42,7 +44,7 @@ type view struct {
 }
 
 func newView(l *leadership, q fsm.QueueInfo) *view {
-	return &view{leadership: l, queue: q, single: q.SingleActiveConsumer(), quorum: q.Quorum(), expires: q.Expires(), signal: make(chan struct{}, 1), cursor: q.FirstLive, mark: q.Mark, asked: q.Mark}
+	return &view{leadership: l, queue: q, single: q.SingleActiveConsumer(), quorum: q.Quorum(), expires: q.Expires(), signal: make(chan struct{}, 1), cursor: q.FirstLive, mark: q.Mark, asked: q.Mark, unwanted: q.Next - 1}
 }
 
 // wake lets dispatch look again. It never blocks.
@@ -184,6 +186,16 @@ func (v *view) take() (m fsm.Message, ok bool) {
 		return m, false
 	}
 	v.damage = nil
+	for {
+		m, returned, ok := v.front()
+		if !ok || !v.isExpired(&m, returned) {
+			return m, ok
+		}
+	}
+}
+
+// front removes the first live message from the view, and says whether it was handed out before. The caller holds mu.
+func (v *view) front() (m fsm.Message, returned, ok bool) {
 	machine, number := v.leadership.broker.machine, v.queue.Number
 	for len(v.returned) > 0 && (len(v.ahead) == 0 || v.returned[0] < v.ahead[0].Sequence) {
 		sequence := heap.Pop(&v.returned).(uint64)
@@ -191,31 +203,31 @@ func (v *view) take() (m fsm.Message, ok bool) {
 		if err != nil {
 			heap.Push(&v.returned, sequence)
 			v.damaged(err)
-			return m, false
+			return m, false, false
 		}
 		if live {
-			return m, true
+			return m, true, true
 		}
 	}
 	if len(v.ahead) == 0 {
 		messages, next, err := machine.Read(number, v.cursor, readAheadCount, readAheadBytes, v.ahead[:0])
 		if err != nil {
 			v.damaged(err)
-			return m, false
+			return m, false, false
 		}
 		v.ahead, v.cursor = messages, max(next, v.cursor)
 		if len(messages) == 0 {
-			return m, false
+			return m, false, false
 		}
 	}
 	m = v.ahead[0]
 	v.reserve(m.Sequence)
 	if m.Sequence > v.mark {
-		return m, false
+		return m, false, false
 	}
 	v.ahead[0] = fsm.Message{}
 	v.ahead = v.ahead[1:]
-	return m, true
+	return m, false, true
 }
 
 func (v *view) damaged(err error) {

@@ -60,6 +60,16 @@ func (m *Machine) Due(now int64, limit int) (numbers []uint64) {
 	return numbers[:min(len(numbers), limit)]
 }
 
+// LastSequence returns the last sequence that a queue has given, 0 for one that is gone.
+func (m *Machine) LastSequence(queue uint64) uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if q := m.state.queues[queue]; q != nil {
+		return q.messages.last
+	}
+	return 0
+}
+
 // ExpiredIn returns up to limit live messages of a queue that have expired at a batch clock value, in ms.
 func (m *Machine) ExpiredIn(queue uint64, now int64, limit int) []uint64 {
 	m.mu.RLock()

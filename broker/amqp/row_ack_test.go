@@ -116,6 +116,19 @@ func TestRow185Discard(t *testing.T) {
 	ch.Leave()
 	ch.Reopen()
 	ch.ExpectDepth(q, 0)
+	// With a dead letter exchange each of them is there, see TestRow209 for what it looks like.
+	dead := declared(ch, "dead", nil)
+	q = declared(ch, "lettered", amqp091.Map{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead})
+	c.Fill(q, "1", "2", "3", "4")
+	ch.Send(&amqp091.BasicReject{DeliveryTag: ch.MustGet(q).Tag})
+	ch.MustGet(q)
+	ch.MustGet(q)
+	ch.Nack(ch.MustGet(q).Tag, true, false)
+	ch.ExpectDepth(q, 0)
+	ch.ExpectDepth(dead, 4)
+	if got := ch.Drain(dead); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
+		t.Fatalf("the dead letters are %q", got)
+	}
 }
 
 func TestRow186RequeueKeepsOrder(t *testing.T) {

@@ -98,6 +98,10 @@ var (
 		counter("cluster_duplicates_total", "Publishes found to be repeated, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Duplicates) }),
 		counter("cluster_acknowledged_total", "Messages acknowledged, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Acknowledged) }),
 		counter("cluster_rejected_total", "Messages rejected, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Rejected) }),
+		counter("cluster_expired_total", "Messages whose time to live was over, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Expired) }),
+		counter("cluster_dead_lettered_total", "Messages that became dead letters in another queue, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.DeadLettered) }),
+		counter("cluster_dead_unrouted_total", "Messages that died and whose dead letters reached no queue, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.DeadUnrouted) }),
+		counter("cluster_over_delivery_limit_total", "Messages that died of too many deliveries, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.OverDeliveryLimit) }),
 		counter("cluster_requeued_total", "Messages given back to their queues, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Returned) }),
 	}
 	ofBroker = []metric[broker.Stats]{
