@@ -21,20 +21,23 @@ func BenchmarkIndex(b *testing.B) {
 		name        string
 		count, size int
 		properties  []byte
+		memory      int // messages of which the index stays on the heap
 	}{
-		{"1000000-of-64", 1_000_000, 64, table},
-		{"1000000-of-any-size", 1_000_000, 0, append(table[:len(table):len(table)], make([]byte, 100)...)},
-		{"3000000-of-64", 3_000_000, 64, table},
+		{"1000000-of-64", 1_000_000, 64, table, 1 << 30},
+		{"1000000-of-any-size", 1_000_000, 0, append(table[:len(table):len(table)], make([]byte, 100)...), 1 << 30},
+		{"3000000-of-64", 3_000_000, 64, table, 1 << 30},
+		{"3000000-of-64-paged", 3_000_000, 64, table, 1},
+		{"10000000-of-64-paged", 10_000_000, 64, table, 1},
 	} {
 		b.Run(of.name, func(b *testing.B) {
 			for b.Loop() {
-				benchmarkIndex(b, of.count, of.size, of.properties)
+				benchmarkIndex(b, of.count, of.size, of.memory, of.properties)
 			}
 		})
 	}
 }
 
-func benchmarkIndex(b *testing.B, count, size int, properties []byte) {
+func benchmarkIndex(b *testing.B, count, size, memory int, properties []byte) {
 	dir := b.TempDir()
 	snapshots, err := snapshotstore.New(vfs.OS{}, path.Join(dir, "snapshots"), 2, nil)
 	if err != nil {
@@ -48,7 +51,7 @@ func benchmarkIndex(b *testing.B, count, size int, properties []byte) {
 		return float64(stats.HeapAlloc)
 	}
 	before := heap()
-	m := New(Options{Files: vfs.OS{}, Dir: path.Join(dir, "messages"), BodyMemory: 1})
+	m := New(Options{Files: vfs.OS{}, Dir: path.Join(dir, "messages"), BodyMemory: 1, IndexMemoryMessages: memory})
 	index := uint64(1)
 	q := mustApply(b, m, index, PutQueue{Vhost: 1, Name: "orders.paid.europe", Durable: true})[0].Queue
 	random := rand.New(rand.NewPCG(1, 2))
@@ -85,6 +88,7 @@ func benchmarkIndex(b *testing.B, count, size int, properties []byte) {
 	}
 	snapshot()
 	b.ReportMetric((heap()-before)/float64(count), "heap-B/message")
+	b.ReportMetric(float64(m.Totals().IndexPagedBytes)/float64(count), "paged-B/message")
 	per := func(name string, messages int, began time.Time) {
 		b.ReportMetric(float64(time.Since(began).Nanoseconds())/float64(messages), name)
 	}

@@ -56,7 +56,11 @@ func (m *Machine) Totals() Totals {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	s := m.state
-	return Totals{Vhosts: len(s.vhosts), Exchanges: s.exchanges.count, Queues: len(s.queues), Bindings: s.bindings.count,
+	var paged int64
+	if m.root != nil {
+		paged = m.root.pager.pages.Bytes()
+	}
+	return Totals{IndexBytes: s.memory.index, IndexPagedBytes: uint64(paged), Vhosts: len(s.vhosts), Exchanges: s.exchanges.count, Queues: len(s.queues), Bindings: s.bindings.count,
 		Producers: len(s.producers.byID), Messages: s.messages, MessageBytes: s.bytes,
 		Published: s.counters.published, Routed: s.counters.routed, Duplicates: s.counters.duplicates,
 		Acknowledged: s.counters.acknowledged, Rejected: s.counters.rejected, Returned: s.counters.returned, Expired: s.counters.expired,

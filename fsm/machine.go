@@ -123,6 +123,7 @@ func (m *Message) ExpiredAt(now int64) bool {
 type Totals struct {
 	Vhosts, Exchanges, Queues, Bindings, Producers int
 	Messages, MessageBytes                         uint64
+	IndexBytes, IndexPagedBytes                    uint64 // of all messages, on this node's heap and in its files
 	// counters since the state began
 	Published, Routed, Duplicates, Acknowledged, Rejected, Returned uint64
 	Expired, DeadLettered, DeadUnrouted, OverDeliveryLimit          uint64
@@ -159,6 +160,13 @@ type Options struct {
 	// Memory is how many bytes those bodies and the index of all messages may take together; 0 is no bound. Fewer bodies
 	// stay the more messages there are, down to an eighth of BodyMemory.
 	Memory int64
+	// IndexMemoryMessages is how many messages of a queue, from its head on, have their index in memory whatever happens; 0 is
+	// DefaultIndexMemoryMessages. What a longer queue has behind them is in files that the system reads when it is needed.
+	IndexMemoryMessages int
+	pageBytes           int // 0: pageBytes
+	// End ends the process at once and does not return: a part of the state that was left to the disk cannot be read back. It is
+	// called with locks held. Nil panics.
+	End func(error)
 	// A queue whose message files hold more than CollectRecords records (0: 2000) or CollectBytes (0: 64 MiB), over half of
 	// it dead, and a file of more than CollectBytes, over half of it dead, is copied to a new file at a snapshot.
 	CollectRecords int

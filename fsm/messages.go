@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"unsafe"
+
+	"github.com/warrenmq/warren/fsm/store"
 )
 
 // content is what never changes of a message. One content may be in many queues. In a message that is not in a file
@@ -69,19 +71,21 @@ func (s *slot) size() uint64 {
 type chunk struct {
 	index     uint64 // its first sequence is index*chunkSlots + 1
 	epoch     uint64
-	serial    uint64  // of the queue's chunks and their copies each has another
-	live      slotSet // bit i: the message of slots[i] is live
-	dying     slotSet // bit i: it waits for its dead letter; it is kept as a live one is, and no consumer gets it
-	count     int     // messages, dying ones included, as in what follows
-	unwritten int     // that are in no file
-	counted   int     // of which a manifest has to tell
-	held      int     // whose content is in memory
-	slots     []slot  // the dead ones are zero; nil when packed
-	packed    []byte  // or nil; never changes
-	rows      slotSet // whose slots are in packed
-	width     int     // how many slots there are when they are packed
-	expires   []int64 // batch clock of slots, ms, 0 is never; nil while it is so for all; packed or not
-	soonest   int64   // none expires earlier; 0: none does
+	serial    uint64      // of the queue's chunks and their copies each has another
+	live      slotSet     // bit i: the message of slots[i] is live
+	dying     slotSet     // bit i: it waits for its dead letter; it is kept as a live one is, and no consumer gets it
+	count     int         // messages, dying ones included, as in what follows
+	unwritten int         // that are in no file
+	counted   int         // of which a manifest has to tell
+	held      int         // whose content is in memory
+	slots     []slot      // the dead ones are zero; nil when packed
+	packed    []byte      // or nil; never changes
+	page      *store.Page // that packed is in; nil: on the heap
+	sum       uint32      // of packed, when it is in a page
+	rows      slotSet     // whose slots are in packed
+	width     int         // how many slots there are when they are packed
+	expires   []int64     // batch clock of slots, ms, 0 is never; nil while it is so for all; packed or not
+	soonest   int64       // none expires earlier; 0: none does
 }
 
 func (c *chunk) first() uint64 { return c.index*chunkSlots + 1 }
@@ -211,11 +215,15 @@ func (m *messages) replace(where int, c *chunk) {
 }
 
 // chunkBytes is what a chunk takes in memory beside its slots.
-const chunkBytes = 240
+const chunkBytes = 256
 
 // weight is what a chunk takes in memory without contents.
 func (c *chunk) weight() uint64 {
-	return chunkBytes + uint64(cap(c.slots))*uint64(unsafe.Sizeof(slot{})) + uint64(len(c.packed)) + 8*uint64(cap(c.expires))
+	heap := len(c.packed)
+	if c.page != nil {
+		heap = 0
+	}
+	return chunkBytes + uint64(cap(c.slots))*uint64(unsafe.Sizeof(slot{})) + uint64(heap) + 8*uint64(cap(c.expires))
 }
 
 // append adds a message that expires at a batch clock value in ms, 0 for never, and returns its sequence.

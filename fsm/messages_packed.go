@@ -38,7 +38,7 @@ func (m *messages) unpack(where int) {
 	c := *m.chunks[where]
 	c.slots = make([]slot, c.width)
 	c.unpack(c.slots)
-	c.packed, c.rows, c.width = nil, slotSet{}, 0
+	c.packed, c.page, c.rows, c.width = nil, nil, slotSet{}, 0
 	m.replace(where, &c)
 }
 
@@ -74,11 +74,13 @@ func (c *chunk) pack(slots []slot) {
 	if cap(b)-len(b) > len(b)/8 {
 		b = bytes.Clone(b)
 	}
-	c.packed, c.rows = b, kept
+	c.packed, c.page, c.rows = b, nil, kept
 }
 
 // unpack fills in the slots of live and dying messages. The others are zero and stay so.
-func (c *chunk) unpack(slots []slot) {
+func (c *chunk) unpack(slots []slot) { c.guarded(func() { c.read(slots) }) }
+
+func (c *chunk) read(slots []slot) {
 	b := c.packed
 	take := func() uint64 {
 		v, n := binary.Uvarint(b)

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/warrenmq/warren/fsm/store"
+	"github.com/warrenmq/warren/fsm/store/vfs"
 )
 
 // modelMessages is a queue in plain slices and maps.
@@ -124,6 +127,7 @@ func TestMessagesEqualModel(t *testing.T) {
 		var q messages
 		model := &modelMessages{why: map[uint64]Reason{}, expiry: map[uint64]int64{}, counts: map[uint64]uint32{}, hashes: map[uint64]uint64{}, bytes: map[uint64]int{}, places: map[uint64]place{}}
 		var views []kept
+		paging := newPager(Options{Files: vfs.NewMem(), Dir: "/", pageBytes: rapid.SampledFrom([]int{1, 3000, 10_000}).Draw(t, "page bytes")})
 		sequence := rapid.Custom(func(t *rapid.T) uint64 { return rapid.Uint64Range(0, model.last+3).Draw(t, "sequence") })
 		t.Repeat(map[string]func(*rapid.T){
 			"append": func(t *rapid.T) {
@@ -217,6 +221,20 @@ func TestMessagesEqualModel(t *testing.T) {
 			},
 			"evict": func(t *rapid.T) { q.evict(rapid.Uint64Range(0, q.memory).Draw(t, "keep"), len(q.chunks), 1000) },
 			"pack":  func(t *rapid.T) { q.packAt(max(sequence.Draw(t, "s"), 1)) },
+			"page": func(t *rapid.T) {
+				v := q.view()
+				sparse := map[*store.Page]bool{}
+				for _, c := range v.chunks {
+					if c.page != nil {
+						sparse[c.page] = rapid.Bool().Draw(t, "sparse")
+					}
+				}
+				paging.after = rapid.Uint64Range(0, 1000).Draw(t, "after")
+				if s := sequence.Draw(t, "changed"); rapid.Bool().Draw(t, "change") && s > 0 { // while the page is written
+					q.packAt(s)
+				}
+				paging.out(v.chunks, 0, sparse, q.move)
+			},
 			"raise": func(t *rapid.T) {
 				s := sequence.Draw(t, "s")
 				_, ok := slices.BinarySearch(model.live, s)

@@ -106,7 +106,7 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		Messages: messages, MessageBytes: size, Published: m.counters.published, Routed: m.counters.routed, Duplicates: m.counters.duplicates,
 		Acknowledged: m.counters.acknowledged, Rejected: m.counters.rejected, Returned: m.counters.returned,
 		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit}
-	if machine.Totals() != totals || bindings != totals.Bindings {
+	if machine.Totals().replicated() != totals || bindings != totals.Bindings {
 		bad("totals", machine.Totals(), totals)
 	}
 	if machine.state.uploads != len(m.uploads) {
@@ -173,7 +173,8 @@ func TestMachineEqualsModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		options := Options{Files: mem, Dir: "/data/messages", CollectRecords: 10, BodyMemory: drawOf(drawer{t, m}, "memory", int64(1), 1000, 1<<30)}
+		options := Options{Files: mem, Dir: "/data/messages", CollectRecords: 10, IndexMemoryMessages: drawOf(drawer{t, m}, "index", 1, 10, 1<<30),
+			pageBytes: drawOf(drawer{t, m}, "page", 1, 30), BodyMemory: drawOf(drawer{t, m}, "memory", int64(1), 1000, 1<<30)}
 		second := New(options)
 		for range rapid.IntRange(1, 25).Draw(t, "entries") {
 			d := drawer{t, m}

@@ -45,7 +45,7 @@ func (r *restored) link(source FileSource, q *store.Queue) error {
 	if err != nil {
 		return err
 	}
-	b := newRebuilt(q)
+	b := r.rebuilt(q)
 	err = r.indexes(q.Number, files, func(file uint32, entries []store.Entry) error {
 		for i := range entries {
 			if err := b.add(&entries[i], file, nil); err != nil {

@@ -14,10 +14,15 @@ type rebuilt struct {
 	queue    *store.Queue
 	messages *messages
 	at       uint64 // the sequence that came last
+	paging   paging
 }
 
-func newRebuilt(q *store.Queue) *rebuilt {
-	return &rebuilt{queue: q, messages: &messages{last: q.Last}}
+func (r *restored) rebuilt(q *store.Queue) *rebuilt {
+	b := &rebuilt{queue: q, messages: &messages{last: q.Last}}
+	if r.files != nil {
+		b.paging.pager = r.files.pager
+	}
+	return b
 }
 
 // add adds a message that is in a file or has a content. Those that came before are packed.
@@ -34,6 +39,7 @@ func (b *rebuilt) add(e *store.Entry, file uint32, c *content) error {
 	}
 	if b.at > 0 && (b.at-1)/chunkSlots != (e.Sequence-1)/chunkSlots {
 		b.messages.packAt(b.at)
+		b.paging.grown(b.messages)
 	}
 	b.at = e.Sequence
 	if !b.messages.restore(e.Sequence, s, e.Expires) {
@@ -64,6 +70,7 @@ func (r *restored) enter(b *rebuilt) error {
 	if b.at > 0 {
 		m.packAt(b.at)
 	}
+	b.paging.whole(m)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queues[q.Number] = m

@@ -10,7 +10,7 @@ import (
 
 // receive makes a queue's messages of its records in the stream, which go into new files or into memory.
 func (r *restored) receive(in *bufio.Reader, q *store.Queue) (err error) {
-	b := newRebuilt(q)
+	b := r.rebuilt(q)
 	var w *store.Writer
 	var queue *queueFiles
 	if r.files != nil {

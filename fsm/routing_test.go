@@ -111,12 +111,12 @@ func TestRefusals(t *testing.T) {
 		{DeleteVhost{Name: "none"}, "404 NOT_FOUND - no virtual host 'none'"},
 	} {
 		before := w.Check(c.command)
-		queues := w.Totals()
+		queues := w.Totals().replicated()
 		r := w.one(c.command)
 		got := ""
 		if r.Code != OK {
 			got = fmt.Sprintf("%d %s", r.Code, r.Message)
-			w.is("a refusal's effect", w.Totals(), queues)
+			w.is("a refusal's effect", w.Totals().replicated(), queues)
 		}
 		if got != c.want {
 			t.Errorf("%+v\n got %s\nwant %s", c.command, got, c.want)

@@ -115,7 +115,11 @@ func (f *messageFiles) copyOut(number uint64, q *queueFiles, old []uint32, hold 
 		return nil
 	}
 	file.Live, file.Valid = merged(live), uint64(len(moves))
+	n := 0
 	for part := range slices.Chunk(moves, chunkSlots) {
+		if n++; n%pageOften == 0 && f.pager.concerns(len(moves)) {
+			f.pager.pageOutQueue(number, hold)
+		}
 		hold(number, func(m *messages) {
 			at := part[0].sequence
 			for i := range part {

@@ -25,6 +25,7 @@ type messageRoot struct {
 	fs      vfs.FS
 	dir     string
 	options Options
+	pager   *pager
 
 	mu      sync.Mutex
 	settled bool   // what earlier processes left has been dealt with
@@ -36,7 +37,7 @@ func newMessageRoot(o Options) *messageRoot {
 	if o.Files == nil || o.Dir == "" {
 		return nil
 	}
-	return &messageRoot{fs: o.Files, dir: o.Dir, options: o}
+	return &messageRoot{fs: o.Files, dir: o.Dir, options: o, pager: newPager(o)}
 }
 
 // make returns an empty directory of message files.
@@ -60,7 +61,9 @@ func (r *messageRoot) make() (*messageFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newMessageFiles(dir, r.options), nil
+	files := newMessageFiles(dir, r.options)
+	files.pager = r.pager
+	return files, nil
 }
 
 // settle deals, once, with the directories that earlier processes left. After a restore from a snapshot of this

@@ -46,6 +46,7 @@ type queueView struct {
 // messageFiles is which files hold which queue's messages, and the one writer of all of them (rule 16).
 type messageFiles struct {
 	dir            *store.Dir
+	pager          *pager // may be nil
 	collectRecords uint64
 	collectBytes   int64
 	rollBytes      int64

@@ -86,7 +86,10 @@ func (m *Machine) capture() *snapshot {
 		}
 	}
 	s.damaged = files.note
-	s.written = func() { m.letGo(s.views, s.hold) }
+	s.written = func() {
+		m.letGo(s.views, s.hold)
+		files.pager.pageOut(s.views, s.hold)
+	}
 	s.release = func() {}
 	if files != nil {
 		files.dir.Lease()

@@ -93,6 +93,8 @@ var (
 		gauge("producers", "Producers remembered for deduplication.", func(t *fsm.Totals) float64 { return float64(t.Producers) }),
 		gauge("queue_messages", "Messages in all queues, unacknowledged ones included.", func(t *fsm.Totals) float64 { return float64(t.Messages) }),
 		gauge("queue_message_bytes", "Bytes of the messages in all queues.", func(t *fsm.Totals) float64 { return float64(t.MessageBytes) }),
+		gauge("index_bytes", "Memory that the index of all messages takes on this node.", func(t *fsm.Totals) float64 { return float64(t.IndexBytes) }),
+		gauge("index_paged_bytes", "Bytes of the index that are in files without names on this node's disk.", func(t *fsm.Totals) float64 { return float64(t.IndexPagedBytes) }),
 		counter("cluster_published_total", "Messages published, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Published) }),
 		counter("cluster_routed_total", "Messages put into queues, once for each queue, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Routed) }),
 		counter("cluster_duplicates_total", "Publishes found to be repeated, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Duplicates) }),

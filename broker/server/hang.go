@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -73,4 +74,10 @@ func (s *Server) end(why error, shut func(error) error) error {
 		why = &failure{ExitDisk, err}
 	}
 	return errors.Join(why, fmt.Errorf("the node has not stopped within %v; what still runs ends with the process", bound))
+}
+
+// endNow ends the process: what it would go on with cannot be read, and whoever needs it holds the state's lock.
+func (s *Server) endNow(err error) {
+	s.log.Error("this node cannot go on; the process ends", "error", err)
+	os.Exit(ExitDisk)
 }

@@ -41,6 +41,8 @@ type Config struct {
 	MinDiskFree uint64
 
 	CollectRecords int // message files are collected above so many records; 0 takes the default
+	// IndexMemoryMessages is how many messages of a queue have their index in memory whatever happens; 0 takes the default.
+	IndexMemoryMessages int
 	Broker         broker.Config
 	AMQP           amqp.Config // ClusterName, Version and Logger are filled in
 	Logger         *slog.Logger
@@ -136,7 +138,8 @@ func (s *Server) open() (err error) {
 	c.Cluster.SnapshotBytes = s.disk.logged(cmp.Or(c.Cluster.SnapshotBytes, cluster.DefaultSnapshotBytes))
 	s.broker = broker.New(c.Broker)
 	s.machine = fsm.New(fsm.Options{Observer: s.broker, OnFatal: s.stateFailed, Files: c.Cluster.Files,
-		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.Memory.Bodies, Memory: c.Memory.Stored, CollectRecords: c.CollectRecords, Room: s.disk.room})
+		Dir: filepath.Join(c.Cluster.DataDir, "messages"), BodyMemory: c.Memory.Bodies, Memory: c.Memory.Stored, CollectRecords: c.CollectRecords, Room: s.disk.room,
+		IndexMemoryMessages: c.IndexMemoryMessages, End: s.endNow})
 	c.Cluster.FSM, c.Cluster.Unreadable = s.machine.FSM(), fsm.Unreadable
 	c.Cluster.Incomplete = s.machine.Incomplete
 	c.Cluster.Restoring = func() cluster.Progress { return cluster.Progress(s.machine.Restoring()) }

@@ -56,6 +56,7 @@ func (s *Serve) Problems() []string {
 	}
 	c.size("min-disk-free", s.MinDiskFree, 0, 1<<50)
 	c.count("collect-records", s.CollectRecords, 1, 1<<30)
+	c.count("index-memory-messages", s.IndexMemoryMessages, 1, 1<<30)
 	c.span("snapshot-age", s.SnapshotAge, minSnapshotAge)
 	c.span("disk-timeout", s.DiskTimeout, minDiskTimeout)
 	c.span("close-within", s.CloseWithin, time.Millisecond)

@@ -39,7 +39,7 @@ func (s *Serve) Config(log *slog.Logger, version string) server.Config {
 		NativeAddr: s.NativeAddr, AMQPAddr: s.AMQPAddr, HTTPAddr: s.HTTPAddr,
 		NativeAdvertise: s.AdvertiseNative, AMQPAdvertise: s.AdvertiseAMQP, HTTPAdvertise: s.AdvertiseHTTP,
 		Memory: server.Divide(s.budget()), MinDiskFree: uint64(s.MinDiskFree.Bytes),
-		CloseWithin: s.CloseWithin.Duration, CollectRecords: s.CollectRecords.N, Logger: log,
+		CloseWithin: s.CloseWithin.Duration, CollectRecords: s.CollectRecords.N, IndexMemoryMessages: s.IndexMemoryMessages.N, Logger: log,
 	}
 	config.Broker.DefaultUser, config.Broker.DefaultPassword = s.DefaultUser, s.DefaultPassword
 	config.Broker.ConsumerTimeout = s.ConsumerTimeout.Duration

@@ -100,12 +100,12 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	s := parse(t, "--config", file, "--node-id", "a b", "--native-addr", "0.0.0.0:5670", "--http-addr", "[::]:80", "--raft-addr", "nowhere",
 		"--gossip-addr", "127.0.0.1:http", "--advertise-gossip", "0.0.0.0:1", "--timing", "slow", "--log-store", "paper",
 		"--segment-size", "1KiB", "--snapshot-log-bytes", "much", "--snapshot-rate", "1KiB", "--memory", "1KiB", "--bootstrap-expect", "3", "--join", "",
-		"--log-level", "loud", "--log-format", "xml", "--close-within", "0s", "--collect-records=-1", "--snapshot-age=-1s",
+		"--log-level", "loud", "--log-format", "xml", "--close-within", "0s", "--collect-records=-1", "--index-memory-messages=0", "--snapshot-age=-1s",
 		"--default-user=", "--default-password=", "--loopback-users", "none,guest", "--consumer-timeout=-1s")
 	all := strings.Join(s.Problems(), "\n")
 	for _, want := range []string{`no setting "nodeid"`, `no setting "help"`, "data-dir must be", "--disk-timeout", "--node-id", "--advertise-native: is needed",
 		"--advertise-http: is needed", "--raft-addr", "--gossip-addr", "--advertise-gossip", "--timing", "--log-store", "--segment-size",
-		"--snapshot-log-bytes", "--snapshot-rate", "--memory", "--join", "--log-level", "--log-format", "--close-within", "--collect-records", "--snapshot-age",
+		"--snapshot-log-bytes", "--snapshot-rate", "--memory", "--join", "--log-level", "--log-format", "--close-within", "--collect-records", "--index-memory-messages", "--snapshot-age",
 		"--default-user", "--default-password", "--loopback-users", "--consumer-timeout"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("not told: %s", want)

@@ -27,6 +27,7 @@ const (
 	OpAllocate  Op = "allocate"
 	OpSync      Op = "sync"
 	OpClose     Op = "close"
+	OpMap       Op = "map"
 )
 
 // Rule makes some calls fail. The zero value of a field means what its comment says.
@@ -254,6 +255,13 @@ func (f *faultFile) Truncate(size int64) error {
 
 func (f *faultFile) Allocate(size int64) error {
 	return f.f.do(OpAllocate, f.Name(), func() error { return f.File.Allocate(size) })
+}
+
+func (f *faultFile) Map(size int) ([]byte, func() error, error) {
+	if _, err := f.f.check(OpMap, f.Name(), 0); err != nil {
+		return nil, nil, err
+	}
+	return f.File.Map(size)
 }
 
 func (f *faultFile) Sync() error {

@@ -111,6 +111,11 @@ func (f *hookedFile) Allocate(size int64) error {
 	return f.h.do(OpAllocate, f.Name(), func() error { return f.File.Allocate(size) })
 }
 
+func (f *hookedFile) Map(size int) (b []byte, unmap func() error, err error) {
+	err = f.h.do(OpMap, f.Name(), func() (err error) { b, unmap, err = f.File.Map(size); return err })
+	return b, unmap, err
+}
+
 // Sync that fails without having been made lets the file forget what it should have kept, as the page cache does: reads
 // go on seeing it, a later sync that succeeds does not keep it.
 func (f *hookedFile) Sync() error {

@@ -134,6 +134,13 @@ func (f *memFile) Allocate(int64) error {
 	return err
 }
 
+// Map returns a copy: what is mapped is not written any more.
+func (f *memFile) Map(size int) ([]byte, func() error, error) {
+	b := make([]byte, size)
+	_, err := f.ReadAt(b, 0)
+	return b, func() error { return nil }, err
+}
+
 func (f *memFile) Sync() error {
 	err := f.enter("sync")
 	defer f.m.mu.Unlock()

@@ -55,4 +55,8 @@ type File interface {
 	// Sync returns once everything written before the call is on stable storage (fdatasync or better). After an
 	// error nothing may be assumed about any earlier unsynced write, and a later Sync that succeeds proves nothing.
 	Sync() error
+	// Map returns the first size bytes, which are there, as memory that is read from the disk when it is looked at and may be
+	// let go by the system meanwhile. It is valid until unmap, also when the file is closed and has no name any more; a disk
+	// that fails is a fault of whoever looks. Where that cannot be done it is an error.
+	Map(size int) (b []byte, unmap func() error, err error)
 }
