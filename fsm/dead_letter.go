@@ -9,6 +9,7 @@ func (s *state) die(q *queue, sequence uint64, why Reason) {
 		return
 	}
 	q.messages.kill(sequence, why)
+	s.counters.died++
 	s.dying[q.number] = q
 	if !q.died {
 		q.died = true

@@ -117,6 +117,7 @@ func (s *state) dropTransientMessages(limit int) bool {
 			s.cursor.sequence = at + 1
 			if q.messages.transient(at) {
 				q.messages.remove(at)
+				s.counters.discarded++
 				s.touch(q)
 				limit--
 			}

@@ -64,7 +64,7 @@ func (m *Machine) Totals() Totals {
 		Producers: len(s.producers.byID), Messages: s.messages, MessageBytes: s.bytes,
 		Published: s.counters.published, Routed: s.counters.routed, Duplicates: s.counters.duplicates,
 		Acknowledged: s.counters.acknowledged, Rejected: s.counters.rejected, Returned: s.counters.returned, Expired: s.counters.expired,
-		DeadLettered: s.counters.deadLettered, DeadUnrouted: s.counters.deadUnrouted, OverDeliveryLimit: s.counters.overDeliveryLimit}
+		DeadLettered: s.counters.deadLettered, DeadUnrouted: s.counters.deadUnrouted, OverDeliveryLimit: s.counters.overDeliveryLimit, Discarded: s.counters.discarded}
 }
 
 // Vhost finds a vhost by name.

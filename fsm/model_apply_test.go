@@ -109,7 +109,9 @@ func (m *model) apply(c Command) Result {
 		if q == nil {
 			return Result{Code: NotFound}
 		}
-		return Result{Messages: q.removeIf(func(x *modelMessage) bool { return !inRuns(c.Held, x.Sequence) })}
+		n := q.removeIf(func(x *modelMessage) bool { return !inRuns(c.Held, x.Sequence) })
+		m.counters.discarded += n
+		return Result{Messages: n}
 	case *Publish:
 		return m.publish(c)
 	case *Settle:
@@ -386,6 +388,7 @@ func (m *model) dropTransient(limit int) Result {
 			m.cursor.sequence = x.Sequence + 1
 			if x.transient {
 				q.removeIf(func(y *modelMessage) bool { return y.Sequence == x.Sequence })
+				m.counters.discarded++
 				limit--
 			}
 		}

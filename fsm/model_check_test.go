@@ -105,12 +105,28 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 	totals := Totals{Vhosts: len(m.vhosts), Exchanges: len(m.exchanges), Queues: len(m.queues), Bindings: len(m.bindings), Producers: len(m.producers),
 		Messages: messages, MessageBytes: size, Published: m.counters.published, Routed: m.counters.routed, Duplicates: m.counters.duplicates,
 		Acknowledged: m.counters.acknowledged, Rejected: m.counters.rejected, Returned: m.counters.returned,
-		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit}
+		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit, Discarded: m.counters.discarded}
 	if machine.Totals().replicated() != totals || bindings != totals.Bindings {
 		bad("totals", machine.Totals(), totals)
 	}
 	if machine.state.uploads != len(m.uploads) {
 		bad("uploads", machine.state.uploads, len(m.uploads))
+	}
+}
+
+// checkConservation says what each counter means: a message that came into a queue is there, or has left it in one of the
+// counted ways; and one that waited for its dead letter waits, or became one, or reached no queue.
+func checkConservation(t *rapid.T, s *state) {
+	n := &s.counters
+	var live, dying uint64
+	for _, q := range s.queues {
+		live, dying = live+q.messages.count, dying+q.messages.dying.count
+	}
+	if left := n.acknowledged + n.rejected + n.expired + n.overDeliveryLimit + n.discarded; n.routed != live+left {
+		t.Fatalf("%d messages came into queues, %d are there and %d left: %+v", n.routed, live, left, *n)
+	}
+	if n.died != dying+n.deadLettered+n.deadUnrouted {
+		t.Fatalf("%d messages died, %d wait for their dead letters: %+v", n.died, dying, *n)
 	}
 }
 
@@ -228,6 +244,7 @@ func TestMachineEqualsModel(t *testing.T) {
 			checkHash(t, first)
 			checkHash(t, second)
 			checkDerived(t, first.state)
+			checkConservation(t, first.state)
 		}
 		checkDerived(t, second.state)
 		m.check(t, first)

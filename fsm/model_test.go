@@ -155,6 +155,8 @@ func (m *model) removeExchange(e *modelExchange) {
 func (m *model) removeQueue(q *modelQueue) {
 	i := slices.Index(m.queues, q)
 	m.queues = slices.Delete(m.queues, i, i+1)
+	m.counters.discarded += uint64(len(q.live))
+	m.counters.deadUnrouted += uint64(len(q.dying))
 	m.deleted[q.number] = true
 	for _, b := range slices.Clone(m.bindings) {
 		if b.queue == q {

@@ -95,6 +95,8 @@ func (s *state) applyPutQueue(c *PutQueue) Result {
 // deleteQueue removes a queue with its bindings and messages. Its time follows the bindings only.
 func (s *state) deleteQueue(q *queue) {
 	q.gone = true
+	s.counters.discarded += q.messages.count
+	s.counters.deadUnrouted += q.messages.dying.count
 	delete(q.vhost.queues, q.name)
 	delete(s.queues, q.number)
 	delete(s.expiring, q.number)
@@ -143,7 +145,9 @@ func (s *state) applyPurge(c *Purge) Result {
 		return refuse(NotFound, "no queue with number %d: it was deleted", c.Queue)
 	}
 	s.touch(q)
-	return Result{Messages: q.messages.removeExcept(c.Held)}
+	n := q.messages.removeExcept(c.Held)
+	s.counters.discarded += n
+	return Result{Messages: n}
 }
 
 func (s *state) applyMark(c *Mark) Result {

@@ -58,12 +58,14 @@ type state struct {
 type counters struct {
 	published, routed, duplicates, acknowledged, rejected, returned uint64
 	expired, deadLettered, deadUnrouted, overDeliveryLimit          uint64
+	died                                                            uint64 // messages that waited for a dead letter
+	discarded                                                       uint64 // messages purged, or gone with their queue or with the whole cluster's start
 }
 
 // all returns the counters in the order in which snapshots keep them: new ones go to the end.
 func (n *counters) all() []*uint64 {
 	return []*uint64{&n.published, &n.routed, &n.duplicates, &n.acknowledged, &n.rejected, &n.returned,
-		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit}
+		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit, &n.died, &n.discarded}
 }
 
 // dropCursor is how far DropTransient has looked for transient messages since the last LeaderStarted: all queues
