@@ -110,6 +110,10 @@ func (s *state) dispatch(c Command) Result {
 		return s.applyExpire(c)
 	case *DeadLetter:
 		return s.applyDeadLetter(c)
+	case *Move:
+		return s.applyMove(c)
+	case *DeleteMessages:
+		return s.applyDeleteMessages(c)
 	case *Transaction:
 		return s.applyTransaction(c)
 	case *ClientGone:

@@ -20,6 +20,8 @@ const (
 	OpTransaction      Opcode = 19
 	OpClaim            Opcode = 20 // reserved for length limits (rule 3)
 	OpDeadLetter       Opcode = 21
+	OpMove             Opcode = 23
+	OpDeleteMessages   Opcode = 24
 	OpClientGone       Opcode = 32
 	OpLeaderStarted    Opcode = 33
 	OpDropExclusive    Opcode = 34

@@ -166,6 +166,11 @@ func (d *decoder) command(op Opcode) (Command, error) {
 		}
 		d.decodePublish(&dead.Message)
 		c = dead
+	case OpMove:
+		c = d.decodeMove()
+	case OpDeleteMessages:
+		d.want(2)
+		c = &DeleteMessages{Queue: d.uint(), Runs: d.runs(nil)}
 	case OpUseQueue:
 		d.want(1)
 		c = &UseQueue{Queue: d.uint()}

@@ -199,6 +199,10 @@ func Size(c Command) int {
 		return fixed + 20*len(c.Runs)
 	case Settle:
 		return Size(&c)
+	case *Move:
+		return fixed + c.size()
+	case Move:
+		return fixed + c.size()
 	case *Transaction:
 		n := fixed
 		for _, o := range c.Operations {

@@ -64,7 +64,8 @@ func (m *Machine) Totals() Totals {
 		Producers: len(s.producers.byID), Messages: s.messages, MessageBytes: s.bytes,
 		Published: s.counters.published, Routed: s.counters.routed, Duplicates: s.counters.duplicates,
 		Acknowledged: s.counters.acknowledged, Rejected: s.counters.rejected, Returned: s.counters.returned, Expired: s.counters.expired,
-		DeadLettered: s.counters.deadLettered, DeadUnrouted: s.counters.deadUnrouted, OverDeliveryLimit: s.counters.overDeliveryLimit, Discarded: s.counters.discarded}
+		DeadLettered: s.counters.deadLettered, DeadUnrouted: s.counters.deadUnrouted, OverDeliveryLimit: s.counters.overDeliveryLimit, Discarded: s.counters.discarded,
+		Moved: s.counters.moved}
 }
 
 // Vhost finds a vhost by name.

@@ -127,7 +127,7 @@ type Totals struct {
 	// counters since the state began
 	Published, Routed, Duplicates, Acknowledged, Rejected, Returned uint64
 	Expired, DeadLettered, DeadUnrouted, OverDeliveryLimit          uint64
-	Discarded                                                       uint64
+	Discarded, Moved                                                uint64
 }
 
 // Machine is the replicated state. Apply is called by one goroutine; every other method may be called from any

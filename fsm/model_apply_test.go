@@ -299,6 +299,10 @@ func (m *model) applyLife(c Command) Result {
 		return m.expire(c)
 	case *DeadLetter:
 		return m.deadLetter(c)
+	case *Move:
+		return m.move(c)
+	case *DeleteMessages:
+		return m.deleteMessages(c)
 	case *UseQueue:
 		if q := m.numbered(c.Queue); q != nil && !q.inUse {
 			q.since = m.clock

@@ -53,6 +53,7 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 				bad("dying message", g, x)
 			}
 		}
+		q.checkKept(t, machine)
 		got, _, err := machine.Read(q.number, 0, 1<<20, 1<<30, nil)
 		if err != nil || len(got) != len(q.live) {
 			bad("messages of queue "+q.name, fmt.Sprint(len(got), err), len(q.live))
@@ -105,7 +106,8 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 	totals := Totals{Vhosts: len(m.vhosts), Exchanges: len(m.exchanges), Queues: len(m.queues), Bindings: len(m.bindings), Producers: len(m.producers),
 		Messages: messages, MessageBytes: size, Published: m.counters.published, Routed: m.counters.routed, Duplicates: m.counters.duplicates,
 		Acknowledged: m.counters.acknowledged, Rejected: m.counters.rejected, Returned: m.counters.returned,
-		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit, Discarded: m.counters.discarded}
+		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit, Discarded: m.counters.discarded,
+		Moved: m.counters.moved}
 	if machine.Totals().replicated() != totals || bindings != totals.Bindings {
 		bad("totals", machine.Totals(), totals)
 	}
@@ -122,7 +124,7 @@ func checkConservation(t *rapid.T, s *state) {
 	for _, q := range s.queues {
 		live, dying = live+q.messages.count, dying+q.messages.dying.count
 	}
-	if left := n.acknowledged + n.rejected + n.expired + n.overDeliveryLimit + n.discarded; n.routed != live+left {
+	if left := n.acknowledged + n.rejected + n.expired + n.overDeliveryLimit + n.discarded + n.moved; n.routed != live+left {
 		t.Fatalf("%d messages came into queues, %d are there and %d left: %+v", n.routed, live, left, *n)
 	}
 	if n.died != dying+n.deadLettered+n.deadUnrouted {
@@ -167,7 +169,11 @@ func compareResults(t *rapid.T, c Command, got, want Result) {
 		t.Fatalf("%T %+v gave\n%+v, the model\n%+v", c, c, got, want)
 	}
 	for i := range got.Parts {
-		compareResults(t, c.(*Transaction).Operations[i], got.Parts[i], want.Parts[i])
+		part := c // of a move
+		if transaction, ok := c.(*Transaction); ok {
+			part = transaction.Operations[i]
+		}
+		compareResults(t, part, got.Parts[i], want.Parts[i])
 	}
 }
 

@@ -155,7 +155,7 @@ func (d drawer) part() *BodyPart {
 
 // command draws any command but Audit. Publishes and settles are the most frequent.
 func (d drawer) command() Command {
-	switch rapid.IntRange(0, 48).Draw(d.T, "command") {
+	switch rapid.IntRange(0, 51).Draw(d.T, "command") {
 	case 0:
 		return &PutVhost{Name: drawOf(d, "vhost name", "v1", "v2")}
 	case 1:
@@ -231,6 +231,10 @@ func (d drawer) command() Command {
 		return &Expire{Queue: d.queue(), Runs: d.runs()}
 	case 45, 46, 47, 48:
 		return d.deadLetter()
+	case 49, 50:
+		return d.move()
+	case 51:
+		return &DeleteMessages{Queue: d.queue(), Runs: d.runs()}
 	case 33:
 		return &Mark{Queue: d.queue(), Upto: rapid.Uint64Range(0, 60).Draw(d.T, "upto")}
 	case 34:

@@ -60,12 +60,13 @@ type counters struct {
 	expired, deadLettered, deadUnrouted, overDeliveryLimit          uint64
 	died                                                            uint64 // messages that waited for a dead letter
 	discarded                                                       uint64 // messages purged, or gone with their queue or with the whole cluster's start
+	moved                                                           uint64 // messages that operators moved
 }
 
 // all returns the counters in the order in which snapshots keep them: new ones go to the end.
 func (n *counters) all() []*uint64 {
 	return []*uint64{&n.published, &n.routed, &n.duplicates, &n.acknowledged, &n.rejected, &n.returned,
-		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit, &n.died, &n.discarded}
+		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit, &n.died, &n.discarded, &n.moved}
 }
 
 // dropCursor is how far DropTransient has looked for transient messages since the last LeaderStarted: all queues
