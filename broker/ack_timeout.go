@@ -46,7 +46,7 @@ func (ch *Channel) expire(now time.Duration) {
 	}
 	var tags []uint64
 	for e := range ch.unacked.all {
-		if e.since == 0 {
+		if e.consumer == nil || e.consumer.timeout == 0 {
 			continue
 		}
 		if now-e.since < ch.shortest {

@@ -79,7 +79,7 @@ func (ch *Channel) deliver(c *consumer, v *view, m *fsm.Message) bool {
 	}
 	ch.lastTag++
 	if !c.autoAck {
-		u := unacked{view: v, consumer: c, sequence: m.Sequence}
+		u := unacked{view: v, consumer: c, sequence: m.Sequence, since: v.age}
 		if c.timeout > 0 {
 			u.since = ch.session.leadership.age()
 		}
@@ -294,7 +294,7 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 			} else {
 				ch.lastTag++
 				if !autoAck {
-					ch.unacked.add(ch.lastTag, unacked{view: v, sequence: m.Sequence})
+					ch.unacked.add(ch.lastTag, unacked{view: v, sequence: m.Sequence, since: s.leadership.age()})
 				}
 				ready := uint64(0)
 				if now, there := s.leadership.broker.machine.QueueByNumber(info.Number); there {

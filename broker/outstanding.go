@@ -27,7 +27,7 @@ type unacked struct {
 	view     *view
 	consumer *consumer // nil for a get
 	sequence uint64
-	since    time.Duration // the leadership's age at the delivery; 0 unless the consumer has a timeout
+	since    time.Duration // the leadership's age at the delivery, or shortly before when the consumer has no timeout
 }
 
 // outstandingSlack is how many taken entries are kept besides as many as there are others.

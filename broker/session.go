@@ -44,7 +44,8 @@ type Session struct {
 	holding    atomic.Int32  // publishes that wait for a watermark
 	exchanges  exchangeCache
 
-	consuming atomic.Int64 // consumers of all channels
+	consuming atomic.Int64  // consumers of all channels
+	moved     atomic.Uint64 // large bodies that were moved
 
 	mu       sync.Mutex
 	closed   bool                // guarded by mu

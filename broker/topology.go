@@ -217,19 +217,7 @@ func (s *Session) Purge(ctx context.Context, name string) (uint64, error) {
 // is handed out from then until the result (rule 3).
 func (s *Session) remove(ctx context.Context, v *view, command func(held []fsm.Run) fsm.Command) (uint64, error) {
 	done := make(chan fsm.Result, 1)
-	frozen := false // the proposer's goroutine writes it before the finisher reads it
-	sub := submission{size: 4096, prepare: func() fsm.Command {
-		held := v.freeze()
-		frozen = true
-		return command(held)
-	}}
-	sub.done = CompleterFunc(func(r fsm.Result) {
-		if frozen {
-			v.thaw()
-		}
-		done <- r
-	})
-	if err := s.lane.submit(ctx, true, sub); err != nil {
+	if err := s.submitFrozen(ctx, v, 4096, command, func(r fsm.Result) { done <- r }); err != nil {
 		return 0, err
 	}
 	select {
@@ -238,6 +226,21 @@ func (s *Session) remove(ctx context.Context, v *view, command func(held []fsm.R
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+}
+
+// submitFrozen submits such a command, of a size in an entry, without waiting for its result.
+func (s *Session) submitFrozen(ctx context.Context, v *view, size int, command func(held []fsm.Run) fsm.Command, done func(fsm.Result)) error {
+	frozen := false // the proposer's goroutine writes it before the finisher reads it
+	return s.lane.submit(ctx, true, submission{size: size, prepare: func() fsm.Command {
+		held := v.freeze()
+		frozen = true
+		return command(held)
+	}, done: CompleterFunc(func(r fsm.Result) {
+		if frozen {
+			v.thaw()
+		}
+		done(r)
+	})})
 }
 
 // Binding is a bind or an unbind.

@@ -34,6 +34,7 @@ type view struct {
 	ahead    []fsm.Message // read and not handed out, before cursor
 	returned sequenceHeap  // before ahead: live again
 	held     runSet        // handed out, and not settled in the truth yet
+	age      time.Duration // of the leadership when deliverSome began: one look at the clock for many deliveries
 
 	unwanted uint64 // what lives for no time and is not above it expires: nobody was there for it
 
@@ -97,6 +98,7 @@ func (v *view) deliverAll() bool {
 // deliverSome hands out a number of messages at most, and reports whether there may be more to hand out. The caller
 // holds mu, which is released.
 func (v *view) deliverSome() (more bool) {
+	v.age = v.leadership.age()
 	var removed []uint64
 	var m fsm.Message // one for all: it is on the heap
 	for range readAheadCount {

@@ -34,6 +34,10 @@ func check(f native.Frame) error {
 		return key("a consumer tag", f.ConsumerTag)
 	case *native.Get:
 		return names(f.Queue)
+	case *native.Peek:
+		return names(f.Queue)
+	case *native.Move:
+		return all(names(f.Queue, f.To), key("a routing key", f.RoutingKey))
 	case *native.VhostPut:
 		return names(f.Name)
 	case *native.VhostDelete:

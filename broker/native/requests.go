@@ -139,6 +139,10 @@ func request(t native.Type) native.Frame {
 		return &native.VhostDelete{}
 	case native.TypeBodyPart:
 		return &native.BodyPart{}
+	case native.TypePeek:
+		return &native.Peek{}
+	case native.TypeMove:
+		return &native.Move{}
 	}
 	return nil
 }
@@ -317,6 +321,10 @@ func (n *connection) perform(ctx context.Context, c *channel, head native.Head, 
 		})
 	case *native.Get:
 		return n.get(ctx, c, f, reply)
+	case *native.Peek:
+		return n.peek(ctx, f, reply)
+	case *native.Move:
+		return n.move(ctx, f, reply)
 	}
 	return nil, &broker.Error{Code: fsm.NotImplemented, Message: "NOT_IMPLEMENTED - " + f.FrameType().String()}
 }

@@ -48,6 +48,8 @@ const (
 	TypeVhostPut        Type = 0x1a
 	TypeVhostDelete     Type = 0x1b
 	TypeBodyPart        Type = 0x1c // request and push
+	TypePeek            Type = 0x1d
+	TypeMove            Type = 0x1e
 
 	// ResponseBit marks the answer to a request of the type without it.
 	ResponseBit Type = 0x8000_0000
@@ -71,7 +73,7 @@ var typeNames = [...]string{
 	TypeRedirect: "redirect", TypeHello: "hello", TypeHeartbeat: "heartbeat", TypePurge: "queue.purge",
 	TypeReturn: "basic.return", TypeFlow: "flow", TypeTx: "tx", TypeList: "list",
 	TypeClusterStatus: "cluster status", TypeVhostPut: "vhost put", TypeVhostDelete: "vhost delete",
-	TypeBodyPart: "body part",
+	TypeBodyPart: "body part", TypePeek: "peek", TypeMove: "move",
 }
 
 // String names the type as the protocol page does.
@@ -99,6 +101,7 @@ const (
 	MaxRanges       = 65_536          // delivery tag ranges in one frame
 	MaxTxOperations = 65_536          // in one tx
 	MaxRows         = 10_000          // in one list response
+	MaxFilters      = 64              // headers that a filter names
 	MaxMembers      = 1_024           // in a redirect, a hello response or a cluster status
 	ProtocolVersion = 1               // what hello says
 )

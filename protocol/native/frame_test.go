@@ -54,6 +54,9 @@ var golden = []struct {
 	{&VhostPut{head, "v"}, "93 07 01 a176"},
 	{&VhostDelete{head, "v"}, "93 07 01 a176"},
 	{&BodyPart{head, 4, 0, 2, []byte("ab")}, "96 07 01 04 00 02 c4026162"},
+	{&Peek{head, "q", 5, 6, 7, 8, Filter{"k.#", []HeaderFilter{{"h", "v", false}, {"x", "", true}}}},
+		"99 07 01 a171 05 06 07 08 a36b2e23 92 93a168a176c2 93a178a0c3"},
+	{&Move{head, "q", MoveToExchange, "x", "k", true, Filter{Key: "a"}, 3, 4, 5, true}, "9d 07 01 a171 01 a178 a16b c3 a161 90 03 04 05 c3"},
 
 	{&Reply{Head: head, Code: 404, Message: "NF", Of: TypeBind}, "94 07 01 cd0194 a24e46"},
 	{&HelloOK{Reply: Reply{Head: head}, NodeID: "n", ClusterID: "c", Leader: "l", Members: []string{"m"}, FrameMax: 1,
@@ -67,6 +70,11 @@ var golden = []struct {
 		"9d 07 01 00 a0 c3 a0 01 c2 a178 a16b a171 c400 ccc8"},
 	{&TxOK{Reply{Head: head}, []uint32{1, 0}}, "95 07 01 00 a0 920100"},
 	{&ListOK{Reply{Head: head}, 9, [][]byte{AppendRow(nil, &VhostRow{"v", 1, 2})}}, "96 07 01 00 a0 09 91 93a1760102"},
+	{&PeekOK{Reply{Head: head}, 2, 9, [][]byte{AppendRow(nil, &PeekRow{Sequence: 1, ID: [2]uint64{2, 3}, State: MessageHeld, Reason: "r", Connection: "c",
+		Client: "n", Peer: "p", Channel: 4, Consumer: "t", Since: 5, Deliveries: 6, Redeliver: true, Deaths: 7, Expires: 8, Priority: 9,
+		Exchange: "x", RoutingKey: "k", Properties: []byte{0, 0}, Body: []byte("b"), BodyBytes: 10, Cut: true})}},
+		"97 07 01 00 a0 02 09 91 dc0016 01 02 03 01 a172 a163 a16e a170 04 a174 05 06 c3 07 08 09 a178 a16b c4020000 c40162 0a c3"},
+	{&MoveOK{Reply{Head: head}, 5, 4, 1, 2, "r", 8, 9}, "9b 07 01 00 a0 05 04 01 02 a172 08 09"},
 	{&ClusterStatusOK{Reply{Head: head}, ClusterStatus{"c", "n", "l", 2, []MemberStatus{{ID: "n", State: "leader",
 		Native: "a", AMQP: "b", HTTP: "h", Raft: "r", Gossip: "g", AppliedIndex: 3, CommitIndex: 4, StateHash: "ff",
 		StateHashIndex: 3, Version: "v", Alarm: "x", Short: "y", DiskFree: 5, MinDiskFree: 6}}}},
@@ -114,7 +122,7 @@ func TestEveryTypeHasAGoldenFrame(t *testing.T) {
 	for _, g := range golden {
 		seen[g.frame.FrameType()] = true
 	}
-	for typ := TypeChannelOpen; typ <= TypeBodyPart; typ++ {
+	for typ := TypeChannelOpen; typ <= TypeMove; typ++ {
 		if !seen[typ] || strings.HasPrefix(typ.String(), "frame type") {
 			t.Errorf("no golden frame or name for 0x%x", uint32(typ))
 		}

@@ -46,22 +46,27 @@ func (f *ListOK) fields(c *codec) {
 	c.begin(6)
 	f.reply(c)
 	c.uint64(&f.Total)
-	n, outer := c.list(len(f.Rows), MaxRows, 1)
+	c.rows(&f.Rows)
+	c.end()
+}
+
+// rows is a list of rows as they are.
+func (c *codec) rows(rows *[][]byte) {
+	n, outer := c.list(len(*rows), MaxRows, 1)
 	if !c.encoding && n > 0 {
-		f.Rows = make([][]byte, n)
+		*rows = make([][]byte, n)
 	}
 	for i := range n {
 		if c.encoding {
-			c.b = append(c.b, f.Rows[i]...)
+			c.b = append(c.b, (*rows)[i]...)
 			continue
 		}
 		from := c.at
 		c.skip(1)
 		c.left--
-		f.Rows[i] = c.b[from:c.at:c.at]
+		(*rows)[i] = c.b[from:c.at:c.at]
 	}
 	c.outer(outer)
-	c.end()
 }
 
 // Row is a row of a list: a pointer to one of the …Row structs.
