@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"math"
+
 	"github.com/warrenmq/warren/fsm"
 	"github.com/warrenmq/warren/protocol/amqp091"
 )
@@ -47,6 +49,20 @@ func firstDeath(properties []byte) (f firstDied, ok bool) {
 		}
 	}
 	return f, true
+}
+
+// deaths adds up the counts of an x-death header.
+func deaths(properties []byte) (n uint32) {
+	list, _ := amqp091.PropertyBytes(properties).Headers().Lookup("x-death")
+	array, _ := list.Array()
+	for value := range array.All() {
+		death, _ := value.Table()
+		count, _ := death.Lookup("count")
+		if c, ok := count.Int(); ok && c > 0 {
+			n += uint32(min(c, math.MaxUint32-int64(n)))
+		}
+	}
+	return n
 }
 
 func text(t amqp091.Table, name string) (string, bool) {

@@ -56,6 +56,9 @@ type PeekedMessage struct {
 	Holder    *Holder // nil when nobody holds it, or whoever does is settling it
 }
 
+// Died returns how often the message died, as its x-death header says.
+func (m *PeekedMessage) Died() uint32 { return deaths(m.Properties) }
+
 // Peeked answers a Peek.
 type Peeked struct {
 	Messages []PeekedMessage

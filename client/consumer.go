@@ -38,15 +38,22 @@ type Delivery struct {
 func newDelivery(ch *Channel, epoch uint64, d *native.Delivery, body []byte) (*Delivery, error) {
 	out := &Delivery{ConsumerTag: d.ConsumerTag, DeliveryTag: d.DeliveryTag, Redelivered: d.Redelivered, Exchange: d.Exchange,
 		RoutingKey: d.RoutingKey, Queue: d.Queue, ch: ch, epoch: epoch}
-	var p native.Properties
-	if err := native.DecodeProperties(d.Properties, &p); err != nil {
+	var err error
+	if out.Message, err = message(d.Properties, body); err != nil {
 		return nil, err
 	}
-	out.Message = Message{ContentType: p.ContentType, ContentEncoding: p.ContentEncoding, Headers: p.Headers, Priority: p.Priority,
+	return out, nil
+}
+
+func message(properties, body []byte) (Message, error) {
+	var p native.Properties
+	if err := native.DecodeProperties(properties, &p); err != nil {
+		return Message{}, err
+	}
+	return Message{ContentType: p.ContentType, ContentEncoding: p.ContentEncoding, Headers: p.Headers, Priority: p.Priority,
 		CorrelationID: p.CorrelationID, ReplyTo: p.ReplyTo, Expiration: p.Expiration, MessageID: p.MessageID,
 		Timestamp: p.Timestamp, Type: p.Type, UserID: p.UserID, AppID: p.AppID, Body: body,
-		Transient: p.DeliveryMode == native.Transient}
-	return out, nil
+		Transient: p.DeliveryMode == native.Transient}, nil
 }
 
 // Consumer receives deliveries of a queue. It goes on over reconnections, until Cancel, the channel's or the

@@ -44,7 +44,7 @@ func (n *connection) peek(ctx context.Context, f *native.Peek, reply native.Repl
 }
 
 func peekRow(m *broker.PeekedMessage) *native.PeekRow {
-	row := &native.PeekRow{Sequence: m.Sequence, ID: m.ID, State: uint8(m.State), Deliveries: m.DeliveryCount, Redeliver: m.Redelivered, Deaths: m.Deaths,
+	row := &native.PeekRow{Sequence: m.Sequence, ID: m.ID, State: uint8(m.State), Deliveries: m.DeliveryCount, Redeliver: m.Redelivered, Deaths: m.Died(),
 		Expires: uint64(max(m.Expires, -m.Expires)), Priority: m.Priority, Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties,
 		Body: m.Body, BodyBytes: uint64(m.BodyBytes)}
 	if m.Dying {

@@ -68,7 +68,7 @@ type PeekRow struct {
 	Since      uint64 // Unix ms
 	Deliveries uint32 // that came to nothing
 	Redeliver  bool   // its next delivery is marked as a second one
-	Deaths     uint8  // in its x-death header, as far as they are true
+	Deaths     uint32 // how often it died, as its x-death header says
 	Expires    uint64 // Unix ms; 0: never
 	Priority   uint8
 	Exchange   string
@@ -94,7 +94,7 @@ func (r *PeekRow) fields(c *codec) {
 	c.uint64(&r.Since)
 	c.uint32(&r.Deliveries)
 	c.bool(&r.Redeliver)
-	c.uint8(&r.Deaths)
+	c.uint32(&r.Deaths)
 	c.uint64(&r.Expires)
 	c.uint8(&r.Priority)
 	c.string(&r.Exchange)

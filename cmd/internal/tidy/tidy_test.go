@@ -59,6 +59,7 @@ var arrows = map[string][]string{
 	"client": {"protocol/native"},
 
 	"cmd/internal/failover": {}, // tests only
+	"cmd/internal/script":   {}, // tests only
 	"cmd/internal/ledger":   {},
 	"cmd/internal/bench": {"client", "cmd/internal/ledger", "github.com/HdrHistogram/hdrhistogram-go",
 		"github.com/rabbitmq/amqp091-go"},

@@ -28,13 +28,16 @@ type commands struct {
 	Serve   serve   `cmd:"" help:"Run a node."`
 	Cluster cluster `cmd:"" help:"See the state of the cluster, or take a dead node out of it."`
 	Declare declare `cmd:"" help:"Create an exchange, a queue or a virtual host; an equal one may be there already."`
-	Delete  remove  `cmd:"" help:"Delete an exchange, a queue or a virtual host."`
+	Delete  remove  `cmd:"" help:"Delete an exchange, a queue, messages of a queue or a virtual host."`
 	Bind    bind    `cmd:"" help:"Bind a queue (or an exchange) to an exchange."`
 	Unbind  unbind  `cmd:"" help:"Remove a binding."`
 	Publish publish `cmd:"" help:"Publish messages; ends with success only when all are confirmed."`
 	Consume consume `cmd:"" help:"Print the messages of a queue as they come, and acknowledge them."`
 	Get     get     `cmd:"" help:"Take one message of a queue."`
 	Purge   purge   `cmd:"" help:"Remove the ready messages of a queue."`
+	Peek    peek    `cmd:"" help:"Look at the messages of a queue and leave them as they are."`
+	Move    move    `cmd:"" help:"Move messages of a queue to another queue or to an exchange."`
+	Redrive redrive `cmd:"" help:"Move dead letters back to where they died first."`
 	List    list    `cmd:"" help:"List what there is."`
 	Health  health  `cmd:"" help:"Ask a node over HTTP whether it is ready."`
 	Demo    demoing `cmd:"" name:"demo" help:"Start three nodes, kill the leader in the middle of it, and count."`
