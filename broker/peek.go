@@ -39,6 +39,10 @@ const (
 	Deferred                     // is not deliverable yet
 )
 
+func (s MessageState) String() string {
+	return [...]string{"ready", "held", "dying", "deferred"}[s]
+}
+
 // Holder is who has a message.
 type Holder struct {
 	Connection  string // a Session's Name

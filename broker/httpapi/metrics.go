@@ -105,6 +105,7 @@ var (
 		counter("cluster_dead_unrouted_total", "Messages that died and whose dead letters reached no queue, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.DeadUnrouted) }),
 		counter("cluster_over_delivery_limit_total", "Messages that died of too many deliveries, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.OverDeliveryLimit) }),
 		counter("cluster_discarded_total", "Messages purged or gone with their queue, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Discarded) }),
+		counter("cluster_moved_total", "Messages that operators moved, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Moved) }),
 		counter("cluster_requeued_total", "Messages given back to their queues, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Returned) }),
 	}
 	ofBroker = []metric[broker.Stats]{

@@ -64,6 +64,9 @@ func endpoints() []endpoint {
 		{pattern: "queues/{}", methods: get((*call).vhostQueues)},
 		{pattern: "queues/{}/{}", methods: get((*call).queue).and(put, (*call).putQueue).and(del, (*call).deleteQueue)},
 		{pattern: "queues/{}/{}/contents", methods: methods{del: (*call).purge}},
+		{pattern: "queues/{}/{}/get", methods: methods{post: (*call).getMessages}},
+		{pattern: "queues/{}/{}/messages", methods: get((*call).peekMessages)},
+		{pattern: "queues/{}/{}/move", methods: methods{post: (*call).moveMessages}},
 		{pattern: "queues/{}/{}/bindings", methods: get((*call).queueBindings)},
 
 		{pattern: "exchanges", methods: get((*call).exchanges)},
