@@ -186,7 +186,7 @@ func (m *model) putQueue(c *PutQueue) Result {
 		keepAll: quorum, expires: expires, ttl: -1, limit: -1, dead: bytes.Contains(c.Arguments, []byte("dead")),
 		keep: bytes.Contains(c.Arguments, []byte("at-least-once")), arguments: c.Arguments, since: m.clock}
 	if bytes.Contains(c.Arguments, []byte("x-message-ttl")) {
-		q.ttl, q.limit = 30, 1
+		q.ttl, q.limit = 30, 0
 	}
 	if c.Exclusive {
 		q.owner = c.Owner

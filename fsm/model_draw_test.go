@@ -122,6 +122,10 @@ func (d drawer) publish() *Publish {
 		Properties: properties(drawOf(d, "headers", nil, table("h", "1"), table("g", "2", "x-h", "1"), table("h", "3"),
 			append(table("h", "1"), drawnCC...), append(bytes.Clone(drawnBCC), table("h", "1")...), append(bytes.Clone(drawnBCC), drawnCC...), table("CC", "text")), drawOf[byte](d, "mode", 0, 1, 2, 2)),
 		Body: make([]byte, drawOf(d, "size", 0, 1, 20, 300))}
+	if len(d.m.queues) > 0 && drawOf(d, "to a queue", 0, 1, 1) == 1 {
+		q := rapid.SampledFrom(d.m.queues).Draw(d.T, "reached")
+		p.Vhost, p.Exchange, p.RoutingKey = q.vhost.number, "", q.name
+	}
 	for i := range p.Body {
 		p.Body[i] = byte(i) ^ byte(d.m.index)
 	}
@@ -141,7 +145,12 @@ func (d drawer) publish() *Publish {
 }
 
 func (d drawer) settle() *Settle {
-	return &Settle{Queue: d.queue(), Kind: drawOf(d, "kind", Acknowledge, Reject, Return), Runs: d.runs()}
+	c := &Settle{Queue: d.queue(), Kind: drawOf(d, "kind", Acknowledge, Reject, Return, Return), Runs: d.runs()}
+	if q := d.m.numbered(c.Queue); q != nil && len(q.live) > 0 && d.bool("live") {
+		from := q.live[rapid.IntRange(0, min(2, len(q.live)-1)).Draw(d.T, "which")].Sequence
+		c.Runs = []Run{{from, from + rapid.Uint64Range(0, 3).Draw(d.T, "length")}}
+	}
+	return c
 }
 
 func (d drawer) part() *BodyPart {
@@ -151,6 +160,20 @@ func (d drawer) part() *BodyPart {
 		c.Offset = uint64(len(have))
 	}
 	return c
+}
+
+func (d drawer) queueArguments() []byte {
+	return drawOf(d, "arguments", nil, nil, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
+		table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept)
+}
+
+// town draws what most of a history needs to be about something: queues that a fanout reaches.
+func (d drawer) town() (commands []Command) {
+	for _, q := range []PutQueue{{Name: "q0", Arguments: drawnDead}, {Name: "q1", Arguments: drawnKept}, {Name: "k0", Arguments: d.queueArguments()}} {
+		q.Vhost, q.Durable = 1, true
+		commands = append(commands, &q, &PutBinding{Vhost: 1, Source: "amq.fanout", Destination: q.Name})
+	}
+	return commands
 }
 
 // command draws any command but Audit. Publishes and settles are the most frequent.
@@ -172,8 +195,7 @@ func (d drawer) command() Command {
 	case 6, 7, 8, 9:
 		return &PutQueue{Vhost: d.vhost(), Name: d.queueName(), Durable: drawOf(d, "durable", true, true, false),
 			AutoDelete: drawOf(d, "auto-delete", false, false, true), Exclusive: drawOf(d, "exclusive", false, false, true), Owner: d.session(),
-			Arguments: drawOf(d, "arguments", nil, nil, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
-				table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept)}
+			Arguments: d.queueArguments()}
 	case 10:
 		c := &DeleteQueue{Vhost: d.vhost(), Name: d.queueName(), IfEmpty: d.bool("if-empty"), Held: d.runs(), Session: d.session()}
 		if d.bool("numbered") {
@@ -228,6 +250,9 @@ func (d drawer) command() Command {
 	case 32:
 		return &DropUpload{Session: d.session(), Upload: rapid.Uint64Range(0, 2).Draw(d.T, "upload")}
 	case 43, 44:
+		if d.bool("all") {
+			return &Expire{Queue: d.queue(), Runs: []Run{{1, 1000}}}
+		}
 		return &Expire{Queue: d.queue(), Runs: d.runs()}
 	case 45, 46, 47, 48:
 		return d.deadLetter()
@@ -247,7 +272,7 @@ func (d drawer) command() Command {
 
 // Queues with dead letters, whose exchange is amq.fanout.
 var (
-	drawnDead = table("x-dead-letter-exchange", "amq.fanout", "x-message-ttl", int32(30), "x-delivery-limit", int32(1))
+	drawnDead = table("x-dead-letter-exchange", "amq.fanout", "x-message-ttl", int32(30), "x-delivery-limit", int32(0))
 	drawnKept = table("x-dead-letter-exchange", "amq.fanout", "x-dead-letter-strategy", "at-least-once", "x-overflow", "reject-publish")
 )
 
