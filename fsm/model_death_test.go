@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 )
@@ -43,8 +44,13 @@ func (m *model) deadLetter(c *DeadLetter) Result {
 	if at < 0 {
 		return Result{}
 	}
-	if key := (modelUpload{c.Message.Session, c.Message.Upload}); c.Message.Upload != 0 && m.totals[key] != uint64(len(m.uploads[key])) {
-		return Result{Code: PreconditionFailed}
+	body := c.Message.Body
+	if key := (modelUpload{c.Message.Session, c.Message.Upload}); c.Message.Upload != 0 {
+		parts, there := m.uploads[key]
+		if !there || m.totals[key] != uint64(len(parts)) {
+			return Result{Code: PreconditionFailed}
+		}
+		body = bytes.Clone(parts)
 	}
 	x := q.dying[at]
 	history := slices.DeleteFunc(slices.Clone(x.history), func(d modelDeath) bool { return d == modelDeath{q.name, x.why} })
@@ -71,7 +77,7 @@ func (m *model) deadLetter(c *DeadLetter) Result {
 		m.position++
 	} else {
 		d := newDeath(&queue{name: q.name, rules: queueRules{deadLetter: true}}, x.why, c, m.clock) // the codec; row tests look at it
-		m.enqueue(reached, "amq.fanout", c.Message.RoutingKey, StripBCC(d.properties), c.Message.Body, history, uint8(len(history)))
+		m.enqueue(reached, "amq.fanout", c.Message.RoutingKey, StripBCC(d.properties), body, history, uint8(len(history)))
 		m.counters.deadLettered++
 		m.counters.routed += uint64(len(reached))
 	}
