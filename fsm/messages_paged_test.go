@@ -185,3 +185,16 @@ func TestNoPageIsNoError(t *testing.T) {
 		t.Error("nothing is in pages though there is room")
 	}
 }
+
+// TestBodiesFarFromTheHeadLeaveMemory: what is written far behind the head of a queue is not kept as well, however much may be.
+func TestBodiesFarFromTheHeadLeaveMemory(t *testing.T) {
+	p := newPaged(t, vfs.NewMem())
+	defer p.Close()
+	p.body, p.Machine.options.BodyMemory = 2000, 1<<30
+	const each = 2000 + 2 + contentBytes
+	p.publish(3 * nearHead / each)
+	p.snapshot()
+	if memory, unwritten := p.Bodies(); memory < nearHead/2 || memory > nearHead+nearHead/8 || unwritten != 0 {
+		t.Errorf("%d bytes are in memory, %d in no file; it should be %d", memory, unwritten, nearHead)
+	}
+}
