@@ -25,6 +25,7 @@ func (s *state) apply(index, term uint64, entry []byte, ring *hashRing) (Header,
 	}
 	s.clock = max(s.clock, h.Clock)
 	s.dropIdleProducers()
+	s.dropOldRemembered()
 	for i := range results {
 		var err error
 		if results[i], err = s.next(&d, ring); err != nil {

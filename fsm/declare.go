@@ -120,6 +120,7 @@ func (s *state) insertExchange(e *exchange) {
 		if f := find(fields, "alternate-exchange"); f != nil {
 			e.alternate = string(f.value)
 		}
+		e.window = s.insertWindow(e.number, (&settings{arguments: fields}).deduplication())
 	}
 	e.vhost.exchanges[e.name] = e
 	s.rerouted = true
@@ -160,7 +161,7 @@ func (s *state) checkPutExchange(c *PutExchange) (*vhost, *exchange, Result) {
 		if alternate != nil && alternate.tag != 'S' {
 			return v, nil, refuse(PreconditionFailed, "invalid type '%s' for arg 'alternate-exchange' in exchange '%s' in vhost '%s'", tagNames[alternate.tag], c.Name, v.name)
 		}
-		return v, nil, Result{}
+		return v, nil, checkExchangeDeduplication(c, v, fields)
 	}
 	for _, x := range []struct {
 		argument          string
@@ -172,12 +173,17 @@ func (s *state) checkPutExchange(c *PutExchange) (*vhost, *exchange, Result) {
 		}
 	}
 	current, _ := parseTable(e.arguments, nil)
-	if was := find(current, "alternate-exchange"); !same(alternate, was) {
-		received, present := describeBoth(alternate, was)
-		return v, e, inequivalent("alternate-exchange", "exchange", c.Name, v, received, present)
+	for _, name := range exchangeArguments {
+		if f, was := find(fields, name), find(current, name); !same(f, was) {
+			received, present := describeBoth(f, was)
+			return v, e, inequivalent(name, "exchange", c.Name, v, received, present)
+		}
 	}
 	return v, e, Result{}
 }
+
+// exchangeArguments are those in which equivalent exchanges are the same.
+var exchangeArguments = []string{"alternate-exchange", "x-deduplication-header", "x-deduplication-window", "x-deduplication-size"}
 
 func same(a, b *field) bool {
 	if a == nil || b == nil {
@@ -256,5 +262,6 @@ func (s *state) removeExchange(e *exchange) {
 	if moved := s.exchanges.remove(e.row); moved != nil {
 		moved.row = e.row
 	}
+	s.removeWindow(e.window)
 	s.sum -= e.hash
 }

@@ -10,15 +10,17 @@ const hashesKept = 1024
 
 // Where the hash of an object begins: objects of different kinds with the same fields differ.
 const (
-	seedState    = 0x1f83d9abfb41bd6b
-	seedVhost    = 0x9e3779b97f4a7c15
-	seedExchange = 0xbf58476d1ce4e5b9
-	seedQueue    = 0x94d049bb133111eb
-	seedBinding  = 0xd6e8feb86659fd93
-	seedMessage  = 0xff51afd7ed558ccd
-	seedProducer = 0xc4ceb9fe1a85ec53
-	seedOutcome  = 0xa0761d6478bd642f
-	seedUpload   = 0xe7037ed1a0b428db
+	seedState      = 0x1f83d9abfb41bd6b
+	seedVhost      = 0x9e3779b97f4a7c15
+	seedExchange   = 0xbf58476d1ce4e5b9
+	seedQueue      = 0x94d049bb133111eb
+	seedBinding    = 0xd6e8feb86659fd93
+	seedMessage    = 0xff51afd7ed558ccd
+	seedProducer   = 0xc4ceb9fe1a85ec53
+	seedOutcome    = 0xa0761d6478bd642f
+	seedWindow     = 0x8ebc6af09c88c6e3
+	seedRemembered = 0x589965cc75374cc3
+	seedUpload     = 0xe7037ed1a0b428db
 )
 
 // mix folds a word into a hash; the order of words matters.

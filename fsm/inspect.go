@@ -61,11 +61,11 @@ func (m *Machine) Totals() Totals {
 		paged = m.root.pager.pages.Bytes()
 	}
 	return Totals{IndexBytes: s.memory.index, IndexPagedBytes: uint64(paged), Vhosts: len(s.vhosts), Exchanges: s.exchanges.count, Queues: len(s.queues), Bindings: s.bindings.count,
-		Producers: len(s.producers.byID), Messages: s.messages, MessageBytes: s.bytes,
+		Producers: len(s.producers.byID), Remembered: s.remembered, Messages: s.messages, MessageBytes: s.bytes,
 		Published: s.counters.published, Routed: s.counters.routed, Duplicates: s.counters.duplicates,
 		Acknowledged: s.counters.acknowledged, Rejected: s.counters.rejected, Returned: s.counters.returned, Expired: s.counters.expired,
 		DeadLettered: s.counters.deadLettered, DeadUnrouted: s.counters.deadUnrouted, OverDeliveryLimit: s.counters.overDeliveryLimit, Discarded: s.counters.discarded,
-		Moved: s.counters.moved}
+		Moved: s.counters.moved, Deduplicated: s.counters.deduplicated}
 }
 
 // Vhost finds a vhost by name.
@@ -213,7 +213,7 @@ func (m *Machine) Live(queue uint64, runs []Run) uint64 {
 
 func (e *exchange) info() ExchangeInfo {
 	return ExchangeInfo{Number: e.number, Vhost: e.vhost.name, Name: e.name, Type: e.kind, Durable: e.durable,
-		AutoDelete: e.autoDelete, Internal: e.internal, Arguments: e.arguments}
+		AutoDelete: e.autoDelete, Internal: e.internal, Arguments: e.arguments, Duplicates: e.window.had()}
 }
 
 func (q *queue) info() QueueInfo {
@@ -224,7 +224,7 @@ func (q *queue) info() QueueInfo {
 	return QueueInfo{Number: q.number, Vhost: q.vhost.name, Name: q.name, Durable: q.durable, Exclusive: q.exclusive,
 		AutoDelete: q.autoDelete, Arguments: q.arguments, Owner: q.owner, Messages: q.messages.count,
 		MessageBytes: q.messages.bytes, FirstLive: first, Next: q.messages.nextSequence(), Mark: q.mark,
-		Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince}
+		Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince, Duplicates: q.window.had()}
 }
 
 func (b *binding) info() BindingInfo {

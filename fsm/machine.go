@@ -65,6 +65,7 @@ type ExchangeInfo struct {
 	AutoDelete bool
 	Internal   bool
 	Arguments  []byte
+	Duplicates uint64 // messages that it had had before and did not route
 }
 
 // QueueInfo describes a queue. Messages counts all live messages, held ones included.
@@ -84,8 +85,9 @@ type QueueInfo struct {
 	Mark         uint64
 	Suspicion    uint64 // messages up to it may have been delivered in an earlier term
 	HadConsumer  bool
-	InUse        bool  // has a consumer, as far as the state knows
-	UnusedSince  int64 // batch clock, ms; 0 while in use
+	InUse        bool   // has a consumer, as far as the state knows
+	UnusedSince  int64  // batch clock, ms; 0 while in use
+	Duplicates   uint64 // messages that it had had before and did not take
 }
 
 // BindingInfo describes a binding.
@@ -122,12 +124,14 @@ func (m *Message) ExpiredAt(now int64) bool {
 // Totals are sums over the whole state.
 type Totals struct {
 	Vhosts, Exchanges, Queues, Bindings, Producers int
+	Remembered                                     uint64 // values of headers, for deduplication
 	Messages, MessageBytes                         uint64
 	IndexBytes, IndexPagedBytes                    uint64 // of all messages, on this node's heap and in its files
 	// counters since the state began
 	Published, Routed, Duplicates, Acknowledged, Rejected, Returned uint64
 	Expired, DeadLettered, DeadUnrouted, OverDeliveryLimit          uint64
 	Discarded, Moved                                                uint64
+	Deduplicated                                                    uint64 // messages that an exchange or a queue had had before
 }
 
 // Machine is the replicated state. Apply is called by one goroutine; every other method may be called from any

@@ -63,6 +63,12 @@ func checkHash(t interface {
 	for _, p := range s.producers.byID {
 		sum += p.digest()
 	}
+	for _, w := range s.windows {
+		sum += w.digest()
+		for at := w.first; at < w.next; at++ {
+			sum += w.digestAt(at)
+		}
+	}
 	for _, c := range s.sessions {
 		for _, u := range c.uploads {
 			sum += u.sum()

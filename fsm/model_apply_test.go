@@ -135,11 +135,13 @@ func (m *model) putExchange(c *PutExchange) Result {
 		return Result{Code: AccessRefused}
 	}
 	alternate := ""
-	if fields, _ := parseTable(c.Arguments, nil); len(fields) > 0 {
+	if fields, _ := parseTable(c.Arguments, nil); len(fields) > 0 && fields[0].name == "alternate-exchange" {
 		alternate = string(fields[0].value)
 	}
+	window := newModelWindow(c.Arguments)
 	if e := m.exchange(v, c.Name); e != nil {
-		if e.kind != c.Type || e.durable != c.Durable || e.autoDelete != c.AutoDelete || e.internal != c.Internal || e.alternate != alternate {
+		if e.kind != c.Type || e.durable != c.Durable || e.autoDelete != c.AutoDelete || e.internal != c.Internal || e.alternate != alternate ||
+			(window.on || e.window.on) && !bytes.Equal(e.arguments, c.Arguments) {
 			return Result{Code: PreconditionFailed}
 		}
 		return Result{}
@@ -148,7 +150,7 @@ func (m *model) putExchange(c *PutExchange) Result {
 		return Result{Code: AccessRefused}
 	}
 	m.exchanges = append(m.exchanges, &modelExchange{number: m.next(), vhost: v, name: c.Name, kind: c.Type, alternate: alternate, durable: c.Durable,
-		autoDelete: c.AutoDelete, internal: c.Internal, arguments: c.Arguments})
+		autoDelete: c.AutoDelete, internal: c.Internal, arguments: c.Arguments, window: window})
 	return Result{Created: true}
 }
 
@@ -184,7 +186,7 @@ func (m *model) putQueue(c *PutQueue) Result {
 	}
 	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
 		keepAll: quorum, expires: expires, ttl: -1, limit: -1, dead: bytes.Contains(c.Arguments, []byte("dead")),
-		keep: bytes.Contains(c.Arguments, []byte("at-least-once")), arguments: c.Arguments, since: m.clock}
+		keep: bytes.Contains(c.Arguments, []byte("at-least-once")), arguments: c.Arguments, since: m.clock, window: newModelWindow(c.Arguments)}
 	if bytes.Contains(c.Arguments, []byte("x-message-ttl")) {
 		q.ttl, q.limit = 30, 0
 	}

@@ -35,7 +35,7 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		i, ok := machine.QueueByNumber(q.number)
 		want := QueueInfo{Number: q.number, Vhost: q.vhost.name, Name: q.name, Durable: q.durable, Exclusive: q.exclusive, AutoDelete: q.autoDelete,
 			Arguments: i.Arguments, Owner: q.owner, Messages: uint64(len(q.live)), FirstLive: q.last + 1, Next: q.last + 1, Mark: q.mark,
-			Suspicion: q.suspicion, HadConsumer: q.had, InUse: q.inUse, UnusedSince: q.since}
+			Suspicion: q.suspicion, HadConsumer: q.had, InUse: q.inUse, UnusedSince: q.since, Duplicates: q.window.refused}
 		for _, x := range q.live {
 			want.MessageBytes += uint64(len(x.Body))
 			want.FirstLive = min(want.FirstLive, x.Sequence)
@@ -77,12 +77,12 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		}
 		var exchanges []string
 		for _, e := range machine.Exchanges(v.number) {
-			exchanges = append(exchanges, fmt.Sprint(e.Number, e.Name, e.Type, e.Durable, e.AutoDelete, e.Internal))
+			exchanges = append(exchanges, fmt.Sprint(e.Number, e.Name, e.Type, e.Durable, e.AutoDelete, e.Internal, e.Duplicates))
 		}
 		var want []string
 		for _, e := range m.exchanges {
 			if e.vhost == v {
-				want = append(want, fmt.Sprint(e.number, e.name, e.kind, e.durable, e.autoDelete, e.internal))
+				want = append(want, fmt.Sprint(e.number, e.name, e.kind, e.durable, e.autoDelete, e.internal, e.window.refused))
 			}
 		}
 		slices.Sort(exchanges)
@@ -107,7 +107,8 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		Messages: messages, MessageBytes: size, Published: m.counters.published, Routed: m.counters.routed, Duplicates: m.counters.duplicates,
 		Acknowledged: m.counters.acknowledged, Rejected: m.counters.rejected, Returned: m.counters.returned,
 		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit, Discarded: m.counters.discarded,
-		Moved: m.counters.moved}
+		Moved: m.counters.moved, Deduplicated: m.counters.deduplicated}
+	totals.Remembered = machine.state.remembered // see checkDerived
 	if machine.Totals().replicated() != totals || bindings != totals.Bindings {
 		bad("totals", machine.Totals(), totals)
 	}
@@ -150,6 +151,7 @@ func checkDerived(t *rapid.T, s *state) {
 	if uploads != s.uploads || received != s.uploadBytes || runs != s.producers.runs {
 		t.Fatalf("%d uploads of %d bytes, %d runs; kept as %d, %d, %d", uploads, received, runs, s.uploads, s.uploadBytes, s.producers.runs)
 	}
+	checkWindows(t, s)
 	var all []uint64
 	for e := s.byNumber.Front(); e != nil; e = e.Next() {
 		all = append(all, e.Value.(*queue).number)

@@ -163,13 +163,13 @@ func (d drawer) part() *BodyPart {
 }
 
 func (d drawer) queueArguments() []byte {
-	return drawOf(d, "arguments", nil, nil, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
+	return drawOf(d, "arguments", nil, nil, drawnOnce, drawnOnce, drawnEver, drawnPlain, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
 		table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept)
 }
 
 // town draws what most of a history needs to be about something: queues that a fanout reaches.
 func (d drawer) town() (commands []Command) {
-	for _, q := range []PutQueue{{Name: "q0", Arguments: drawnDead}, {Name: "q1", Arguments: drawnKept}, {Name: "k0", Arguments: d.queueArguments()}} {
+	for _, q := range []PutQueue{{Name: "q0", Arguments: drawnDead}, {Name: "q1", Arguments: drawnKept}, {Name: "k0", Arguments: d.queueArguments()}, {Name: "x0", Arguments: drawnOnce}} {
 		q.Vhost, q.Durable = 1, true
 		commands = append(commands, &q, &PutBinding{Vhost: 1, Source: "amq.fanout", Destination: q.Name})
 	}
@@ -188,6 +188,8 @@ func (d drawer) command() Command {
 			Durable: d.bool("durable"), AutoDelete: drawOf(d, "auto-delete", false, false, true), Internal: drawOf(d, "internal", false, false, false, true)}
 		if d.bool("alternate") {
 			c.Arguments = table("alternate-exchange", drawOf(d, "alternate", "e0", "e1", "amq.fanout", "none"))
+		} else {
+			c.Arguments = drawOf(d, "window", nil, nil, drawnOnce, drawnEver, drawnPlain)
 		}
 		return c
 	case 5:

@@ -37,6 +37,7 @@ type modelExchange struct {
 	name, kind, alternate         string
 	durable, autoDelete, internal bool
 	arguments                     []byte
+	window                        modelWindow
 }
 
 type modelQueue struct {
@@ -54,6 +55,7 @@ type modelQueue struct {
 	dead                                    bool  // dead letters go to amq.fanout
 	keep                                    bool  // until they reach a queue
 	live, dying                             []modelMessage
+	window                                  modelWindow
 }
 
 type modelMessage struct {
@@ -211,24 +213,41 @@ func (m *model) publish(p *Publish) Result {
 	if code := m.refused(p, highest); code != OK {
 		return Result{Code: code}
 	}
-	reached := map[*modelQueue]bool{}
-	m.route(m.exchange(m.vhost(p.Vhost), p.Exchange), p, map[*modelExchange]bool{}, reached)
+	e := m.exchange(m.vhost(p.Vhost), p.Exchange)
+	reached, r := map[*modelQueue]bool{}, Result{}
+	if m.repeats(&e.window, p) {
+		r = Result{Duplicate: true, Routed: 1}
+	} else {
+		m.route(e, p, map[*modelExchange]bool{}, reached)
+		if r.Routed = uint32(len(reached)); r.Routed > 0 {
+			m.remember(&e.window, p)
+		}
+		m.counters.published++
+	}
+	for q := range reached {
+		if m.repeats(&q.window, p) {
+			delete(reached, q)
+		} else {
+			m.remember(&q.window, p)
+		}
+	}
 	body := p.Body
 	if p.Upload != 0 {
 		body = upload
 	}
-	m.enqueue(reached, p.Exchange, p.RoutingKey, p.Properties, body, nil, 0)
-	m.counters.published++
+	if !r.Duplicate {
+		m.enqueue(reached, p.Exchange, p.RoutingKey, p.Properties, body, nil, 0)
+	}
 	m.counters.routed += uint64(len(reached))
 	if len(p.Producer) > 0 {
 		if known == nil {
 			known = &modelProducer{seen: map[uint64]uint32{}}
 			m.producers[string(p.Producer)] = known
 		}
-		known.seen[p.Sequence] = uint32(len(reached))
+		known.seen[p.Sequence] = r.Routed
 		known.highest, known.used = max(known.highest, p.Sequence), m.clock
 	}
-	return Result{Routed: uint32(len(reached))}
+	return r
 }
 
 func (m *model) enqueue(reached map[*modelQueue]bool, exchange, key string, properties, body []byte, history []modelDeath, deaths uint8) {

@@ -63,9 +63,14 @@ func (s *state) applyPublish(p *Publish) Result {
 	if r.Code != OK {
 		return r
 	}
+	if s.repeats(e.window, p.Properties) {
+		if len(p.Producer) > 0 {
+			s.recordPublish(known, p.Producer, p.Sequence, 1)
+		}
+		return Result{Duplicate: true, Routed: 1}
+	}
 	routed, longest := s.deliver(e, p)
 	s.counters.published++
-	s.counters.routed += uint64(routed)
 	if len(p.Producer) > 0 {
 		s.recordPublish(known, p.Producer, p.Sequence, routed)
 	}
@@ -76,15 +81,20 @@ func (s *state) applyPublish(p *Publish) Result {
 	return r
 }
 
-// deliver appends the message to each queue that it reaches; they share one content. The longest of them is the one with
-// the most bytes.
+// deliver appends the message to each queue that it reaches and that has not had it; they share one content. The longest
+// of them is the one with the most bytes.
 func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue) {
 	position := s.position
 	s.position++
 	queues := s.routing.route(e, p.RoutingKey, p.Properties)
-	if len(queues) == 0 {
-		return 0, nil
+	routed = uint32(len(queues))
+	if len(s.windows) > 0 {
+		queues = s.deduplicate(e, queues, p.Properties)
 	}
+	if len(queues) == 0 {
+		return routed, nil
+	}
+	s.counters.routed += uint64(len(queues))
 	c := s.content()
 	*c = content{exchange: e.name, routingKey: p.RoutingKey, properties: p.Properties, body: p.Body,
 		id: [2]uint64{s.index, position}, transient: isTransient(p.Properties)}
@@ -92,7 +102,7 @@ func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue)
 		c.body = s.upload(p.Session, p.Upload).body()
 	}
 	c.hash = c.digest()
-	return uint32(len(queues)), s.enqueue(queues, c)
+	return routed, s.enqueue(queues, c)
 }
 
 // enqueue appends a message to queues, which share its content, and returns the queue with the most bytes.

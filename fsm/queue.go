@@ -12,7 +12,9 @@ func (s *state) insertQueue(q *queue) {
 	if f := find(fields, "x-queue-type"); f != nil {
 		q.keepAll = string(f.value) == "quorum"
 	}
-	q.rules = (&settings{arguments: fields}).rules()
+	set := &settings{arguments: fields}
+	q.rules = set.rules()
+	q.window = s.insertWindow(q.number, set.deduplication())
 	if q.messages.firstDue() != 0 {
 		s.timed[q.number] = q
 	}
@@ -111,6 +113,7 @@ func (s *state) deleteQueue(q *queue) {
 	for len(q.into) > 0 {
 		s.deleteBinding(q.into[len(q.into)-1])
 	}
+	s.removeWindow(q.window)
 	s.sum -= q.hash
 	s.messages -= q.counted
 	s.bytes -= q.countedBytes

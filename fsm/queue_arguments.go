@@ -26,7 +26,7 @@ const (
 )
 
 // queueArguments are in the order in which RabbitMQ looks at them.
-var queueArguments = []queueArgument{
+var queueArguments = append([]queueArgument{
 	{"x-queue-type", classic | quorum, oneOf(`"unsupported queue type '%s'"`, "classic", "quorum")},
 	{"x-expires", classic | quorum, integerIn(1, maxPeriod)},
 	{"x-message-ttl", classic | quorum, integerIn(0, maxPeriod)},
@@ -54,7 +54,7 @@ var queueArguments = []queueArgument{
 	{"x-max-age", stream, anything},
 	{"x-stream-max-segment-size-bytes", stream, anything},
 	{"x-stream-filter-size-bytes", stream, anything},
-}
+}, deduplicationArguments...)
 
 // typesIn returns the types that the arguments of a queue allow.
 func typesIn(fields []field) queueTypes {

@@ -60,6 +60,11 @@ func (i *image) state(queues map[uint64]*messages) (*state, error) {
 		}
 		s.insertProducer(made)
 	}
+	for n := range i.Windows {
+		if w := &i.Windows[n]; !s.restoreWindow(w) {
+			return nil, unknown("deduplication window", w.Number, "exchange, queue or list of values", w.Number)
+		}
+	}
 	for _, u := range i.Uploads {
 		s.insertUpload(Session{u.Term, u.Session}, u.Number, u.Total, u.Parts...)
 	}

@@ -36,6 +36,7 @@ type image struct {
 	Bindings    []bindingImage
 	Producers   []producerImage // longest idle first
 	Uploads     []uploadImage
+	Windows     []windowImage
 }
 
 type bootImage struct {
@@ -118,6 +119,7 @@ type stateView struct {
 	exchanges rowsView[exchange]
 	bindings  rowsView[binding]
 	producers rowsView[memory]
+	windows   []windowView
 }
 
 // view takes references to what never changes and copies what does, queues above all; the machine's lock is held.
@@ -142,6 +144,11 @@ func (s *state) view() *stateView {
 		i.Queues = append(i.Queues, queueImage{Number: q.number, Vhost: q.vhost.number, Name: q.name, Durable: q.durable,
 			Exclusive: q.exclusive, AutoDelete: q.autoDelete, Arguments: q.arguments, OwnerTerm: q.owner.Term, OwnerNumber: q.owner.Number,
 			Mark: q.mark, Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince})
+	}
+	for _, w := range s.windows {
+		if w.next > 0 {
+			v.windows = append(v.windows, w.view())
+		}
 	}
 	for id, c := range s.sessions {
 		for _, u := range c.uploads {
@@ -171,6 +178,9 @@ func (v *stateView) encode() []byte {
 		}
 		i.Producers = append(i.Producers, made)
 	}
+	for n := range v.windows {
+		i.Windows = append(i.Windows, v.windows[n].image())
+	}
 	return i.encode()
 }
 
@@ -184,6 +194,7 @@ func (i *image) encode() []byte {
 			bytes.Compare(a.Arguments, b.Arguments))
 	})
 	slices.SortFunc(i.Producers, func(a, b producerImage) int { return cmp.Compare(a.Stamp, b.Stamp) })
+	slices.SortFunc(i.Windows, func(a, b windowImage) int { return cmp.Compare(a.Number, b.Number) })
 	slices.SortFunc(i.Uploads, func(a, b uploadImage) int {
 		return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Number, b.Number))
 	})

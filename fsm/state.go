@@ -17,6 +17,7 @@ type state struct {
 	counters    counters
 
 	producers producers
+	windows   map[uint64]*window // of exchanges and queues that let a message through once, by their numbers
 
 	// derived indexes
 	vhosts      map[uint64]*vhost
@@ -30,6 +31,8 @@ type state struct {
 	sessions    map[Session]*session
 	uploads     int    // unfinished uploads
 	uploadBytes uint64 // received by them
+	aging       agingWindows
+	remembered  uint64 // values in all windows
 	exchanges   rows[exchange]
 	bindings    rows[binding]
 	messages    uint64  // live messages of all queues, as of the last entry
@@ -37,7 +40,7 @@ type state struct {
 	memory      weights // of all queues
 	taken       uint64  // bytes of contents that queues have got since the state is in this process
 
-	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers and uploads
+	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers, windows and uploads
 
 	// scratch of the entry that is applied
 	position uint64      // publishes seen so far
@@ -61,12 +64,14 @@ type counters struct {
 	died                                                            uint64 // messages that waited for a dead letter
 	discarded                                                       uint64 // messages purged, or gone with their queue or with the whole cluster's start
 	moved                                                           uint64 // messages that operators moved
+	deduplicated                                                    uint64 // messages that an exchange or a queue had had before
 }
 
 // all returns the counters in the order in which snapshots keep them: new ones go to the end.
 func (n *counters) all() []*uint64 {
 	return []*uint64{&n.published, &n.routed, &n.duplicates, &n.acknowledged, &n.rejected, &n.returned,
-		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit, &n.died, &n.discarded, &n.moved}
+		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit, &n.died, &n.discarded, &n.moved,
+		&n.deduplicated}
 }
 
 // dropCursor is how far DropTransient has looked for transient messages since the last LeaderStarted: all queues
@@ -104,6 +109,7 @@ type exchange struct {
 	visited   uint64        // scratch: the last routing that came by
 	transient *list.Element // its place in state.drop, unless durable
 	row       int           // its place in state.exchanges
+	window    *window       // nil unless it deduplicates
 	gone      bool
 	hash      uint64 // its part of state.sum
 }
@@ -128,7 +134,8 @@ type queue struct {
 	// derived
 	expires      int64 // ms without use after which it goes (x-expires); 0: never
 	rules        queueRules
-	keepAll      bool // x-queue-type quorum: the delivery mode is ignored (rule 9)
+	window       *window // nil unless it deduplicates
+	keepAll      bool    // x-queue-type quorum: the delivery mode is ignored (rule 9)
 	into         bindingList
 	fixed        uint64 // hash of what never changes
 	hash         uint64 // its part of state.sum
@@ -183,6 +190,7 @@ func newState() *state {
 		timed:      make(map[uint64]*queue),
 		dying:      make(map[uint64]*queue),
 		sessions:   make(map[Session]*session),
+		windows:    make(map[uint64]*window),
 		producers:  producers{byID: make(map[string]*producer)},
 	}
 }

@@ -106,6 +106,8 @@ var (
 		counter("cluster_over_delivery_limit_total", "Messages that died of too many deliveries, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.OverDeliveryLimit) }),
 		counter("cluster_discarded_total", "Messages purged or gone with their queue, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Discarded) }),
 		counter("cluster_moved_total", "Messages that operators moved, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Moved) }),
+		gauge("deduplication_values", "Header values remembered for deduplication.", func(t *fsm.Totals) float64 { return float64(t.Remembered) }),
+		counter("cluster_deduplicated_total", "Messages that an exchange or a queue had had before and did not take, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Deduplicated) }),
 		counter("cluster_requeued_total", "Messages given back to their queues, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Returned) }),
 	}
 	ofBroker = []metric[broker.Stats]{
