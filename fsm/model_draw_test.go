@@ -286,7 +286,15 @@ func (d drawer) deadLetter() Command {
 				Message: Publish{Exchange: x.Exchange, RoutingKey: x.RoutingKey, Properties: x.Properties, Body: x.Body}}
 		}
 	}
-	return &DeadLetter{Queue: d.queue(), Sequence: rapid.Uint64Range(0, 9).Draw(d.T, "sequence"), Message: *d.publish()}
+	c := &DeadLetter{Queue: d.queue(), Sequence: rapid.Uint64Range(0, 9).Draw(d.T, "sequence"), Message: *d.publish()}
+	for _, q := range d.m.queues {
+		for _, x := range q.dying {
+			if q.number == c.Queue && x.Sequence == c.Sequence { // a leader sends nothing else than what died
+				c.Deaths, c.Message.Exchange, c.Message.RoutingKey, c.Message.Properties = x.Deaths, x.Exchange, x.RoutingKey, x.Properties
+			}
+		}
+	}
+	return c
 }
 
 func (d drawer) boots() (boots []MemberBoot) {
