@@ -11,7 +11,6 @@ import (
 // dying, until an entry that carries it moves it to where its queue's rules lead (see fsm.DeadLetter).
 type undertaker struct {
 	leadership *leadership
-	uploads    uint64
 	waiting    map[uint64]stuck // queues with messages that reached no queue
 }
 
@@ -91,22 +90,9 @@ func (u *undertaker) bury(ctx context.Context, number uint64) (left int) {
 	return left
 }
 
-// submit sends one dead letter into the log, a large body in parts ahead of it.
+// submit sends one dead letter into the log.
 func (u *undertaker) submit(ctx context.Context, info fsm.QueueInfo, m *fsm.Message, done CompleterFunc) error {
-	l := u.leadership
-	c := &fsm.DeadLetter{Queue: info.Number, Sequence: m.Sequence, Deaths: m.Deaths, Message: fsm.Publish{
-		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body}}
-	if len(m.Body) > fsm.MaxInlineBody {
-		u.uploads++
-		p := &c.Message
-		p.Session, p.Upload, p.Body = fsm.Session{Term: l.term}, u.uploads, nil // no client has number 0
-		for at := 0; at < len(m.Body); at += deadPartBytes {
-			part := fsm.BodyPart{Session: p.Session, Upload: p.Upload, Offset: uint64(at), Total: uint64(len(m.Body)),
-				Bytes: m.Body[at:min(at+deadPartBytes, len(m.Body))]}
-			if err := l.system.submit(ctx, true, submission{command: &part, size: fsm.Size(&part)}); err != nil {
-				return err
-			}
-		}
-	}
-	return l.system.submit(ctx, true, submission{command: c, size: fsm.Size(c), done: done})
+	return u.leadership.submitMessage(ctx, m, func(p fsm.Publish) fsm.Command {
+		return &fsm.DeadLetter{Queue: info.Number, Sequence: m.Sequence, Deaths: m.Deaths, Message: p}
+	}, done)
 }

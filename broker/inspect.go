@@ -42,6 +42,11 @@ func (i *Inspection) Exchange(v fsm.VhostInfo, name string) (fsm.ExchangeInfo, b
 	return i.leadership.broker.machine.Exchange(v.Number, name)
 }
 
+// Delayed returns how many delayed messages wait in a vhost, by the name of the exchange that they were published to.
+func (i *Inspection) Delayed(v fsm.VhostInfo) map[string]uint64 {
+	return i.leadership.broker.machine.Delayed(v.Number)
+}
+
 // Queues lists the queues of a vhost by name.
 func (i *Inspection) Queues(v fsm.VhostInfo) []QueueRow {
 	list := i.leadership.broker.machine.Queues(v.Number)

@@ -16,6 +16,7 @@ import (
 // leadership is everything that lives for one term in which this node leads: the proposer, the views and the
 // sessions. Any change of term ends it and closes every client connection (rule 1).
 type leadership struct {
+	uploads  atomic.Uint64 // of messages that the leadership itself moves
 	broker   *Broker
 	term     uint64
 	began    time.Time
@@ -89,6 +90,7 @@ func (l *leadership) run() {
 	l.broker.announce()
 	l.start(func() { l.expireMessages(l.context) })
 	l.start(func() { l.routeDeadLetters(l.context) })
+	l.start(func() { l.releaseDelayed(l.context) })
 	l.upkeep(l.context)
 }
 

@@ -27,13 +27,15 @@ const (
 	expireBytes   = 4096 // what such a command takes in an entry, about
 	deadPartBytes = 256 << 10
 
-	leaseRetry     = 5 * time.Millisecond
-	bootsRetry     = 10 * time.Millisecond
-	leadAgain      = 50 * time.Millisecond // after a leadership failed within its term
-	verifyTimeout  = 5 * time.Second
-	upkeepInterval = time.Second
-	expiryInterval = 100 * time.Millisecond
-	expiryIdle     = time.Second     // a queue in which all that is due is held is left alone
-	deadRetry      = 5 * time.Second // dead letters that reached no queue and are kept; doubles up to the next
-	maxDeadRetry   = time.Minute
+	leaseRetry      = 5 * time.Millisecond
+	bootsRetry      = 10 * time.Millisecond
+	leadAgain       = 50 * time.Millisecond // after a leadership failed within its term
+	verifyTimeout   = 5 * time.Second
+	upkeepInterval  = time.Second
+	expiryInterval  = 100 * time.Millisecond
+	releaseInterval = 50 * time.Millisecond
+	releaseStep     = 1024            // delayed messages that are on their way to their queues at once
+	expiryIdle      = time.Second     // a queue in which all that is due is held is left alone
+	deadRetry       = 5 * time.Second // dead letters that reached no queue and are kept; doubles up to the next
+	maxDeadRetry    = time.Minute
 )

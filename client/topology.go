@@ -39,7 +39,7 @@ func (t *topology) forget(kind uint8, name string) {
 // Exchange describes an exchange to be declared.
 type Exchange struct {
 	Name       string
-	Kind       string // direct, fanout, topic, headers
+	Kind       string // direct, fanout, topic, headers, or x-delayed-message
 	Durable    bool
 	AutoDelete bool
 	Internal   bool

@@ -115,6 +115,8 @@ func (s *state) dispatch(c Command) Result {
 		return s.applyMove(c)
 	case *DeleteMessages:
 		return s.applyDeleteMessages(c)
+	case *Release:
+		return s.applyRelease(c)
 	case *Transaction:
 		return s.applyTransaction(c)
 	case *ClientGone:

@@ -55,7 +55,7 @@ func (s *state) insertBinding(b *binding) {
 	e.vhost.bindings[b.identity()] = b
 	e.from.add(b, listFrom)
 	b.intoList().add(b, listInto)
-	switch e.kind {
+	switch e.routes {
 	case direct:
 		if e.direct == nil {
 			e.direct = make(map[string]*bindingList)
@@ -93,7 +93,7 @@ func (s *state) removeBinding(b *binding) {
 	delete(e.vhost.bindings, b.identity())
 	e.from.remove(b, listFrom)
 	b.intoList().remove(b, listInto)
-	switch e.kind {
+	switch e.routes {
 	case direct:
 		list := e.direct[b.key]
 		list.remove(b, listSlot)
@@ -150,7 +150,7 @@ func (s *state) applyPutBinding(c *PutBinding) Result {
 	if r := checkNames(c.Arguments, c.Key); r.Code != OK {
 		return r
 	}
-	if b.source.kind == headers {
+	if b.source.routes == headers {
 		if _, r := parseCriteria(c.Arguments); r.Code != OK {
 			return r
 		}

@@ -22,6 +22,7 @@ const (
 	OpDeadLetter       Opcode = 21
 	OpMove             Opcode = 23
 	OpDeleteMessages   Opcode = 24
+	OpRelease          Opcode = 26
 	OpClientGone       Opcode = 32
 	OpLeaderStarted    Opcode = 33
 	OpDropExclusive    Opcode = 34
@@ -151,7 +152,8 @@ type Purge struct {
 // property bytes (flags word first); what CheckProperties has against them is refused. The body is Body, or
 // the parts sent before under Upload when Upload is not zero. With a Producer the publish takes effect at most once
 // for each Sequence (rule 5). Result.Routed is the number of queues it reached; a message that reaches none is
-// dropped with Result.Routed 0 and OK: returning a mandatory one is the broker's part.
+// dropped with Result.Routed 0 and OK: returning a mandatory one is the broker's part. With a number above 0, in ms, in
+// its header x-delay it waits, which is a Result.Routed of 1, and is routed by a Release.
 type Publish struct {
 	Vhost      uint64
 	Exchange   string
@@ -198,6 +200,16 @@ type Expire struct {
 type DeadLetter struct {
 	Queue, Sequence uint64
 	Deaths          uint8
+	Message         Publish
+}
+
+// Release routes a delayed message whose time has come by the batch's clock: in one entry it leaves the vhost's queue of
+// delayed messages and is in those that it reaches, with its header x-delay negated. It has no effect when the message is
+// not there, or not due. Message is the message as it was published: Exchange, RoutingKey, Properties with BCC, and Body or
+// Upload. Result.Messages is 1 when it was due; Result.Routed is how many queues it reached. When it reached none, its
+// exchange being gone or nothing bound to it, it is gone.
+type Release struct {
+	Queue, Sequence uint64
 	Message         Publish
 }
 

@@ -76,7 +76,7 @@ func (s *state) createVhost(name string) *vhost {
 
 func (s *state) insertVhost(number uint64, name string) *vhost {
 	v := &vhost{number: number, name: name, exchanges: make(map[string]*exchange), queues: make(map[string]*queue),
-		bindings: make(map[bindingKey]*binding)}
+		bindings: make(map[bindingKey]*binding), waiting: make(map[string]uint64)}
 	s.vhosts[number], s.vhostNames[name] = v, v
 	v.hash = v.digest()
 	s.sum += v.hash
@@ -105,6 +105,12 @@ func (s *state) applyDeleteVhost(c *DeleteVhost) Result {
 	for _, q := range sortedQueues(v.queues) {
 		s.deleteQueue(q)
 	}
+	if v.delayed != nil {
+		s.deleteQueue(v.delayed)
+	}
+	for exchange, n := range v.waiting {
+		s.sum -= n * v.waitingDigest(exchange)
+	}
 	for _, e := range v.exchanges {
 		s.deleteExchange(e)
 	}
@@ -116,11 +122,15 @@ func (s *state) applyDeleteVhost(c *DeleteVhost) Result {
 
 // insertExchange adds an exchange whose fields are complete, derived ones excepted.
 func (s *state) insertExchange(e *exchange) {
+	e.routes = e.kind
 	if fields, _ := parseTable(e.arguments, nil); len(fields) > 0 {
 		if f := find(fields, "alternate-exchange"); f != nil {
 			e.alternate = string(f.value)
 		}
 		e.window = s.insertWindow(e.number, (&settings{arguments: fields}).deduplication())
+		if f := find(fields, "x-delayed-type"); f != nil && e.kind == delays {
+			e.routes = string(f.value)
+		}
 	}
 	e.vhost.exchanges[e.name] = e
 	s.rerouted = true
@@ -139,7 +149,7 @@ func (s *state) checkPutExchange(c *PutExchange) (*vhost, *exchange, Result) {
 		return nil, nil, noVhost(c.Vhost)
 	}
 	switch c.Type {
-	case direct, fanout, topic, headers:
+	case direct, fanout, topic, headers, delays:
 	case "":
 		return v, nil, refuse(CommandInvalid, "invalid exchange type ''")
 	default:
@@ -161,6 +171,9 @@ func (s *state) checkPutExchange(c *PutExchange) (*vhost, *exchange, Result) {
 		if alternate != nil && alternate.tag != 'S' {
 			return v, nil, refuse(PreconditionFailed, "invalid type '%s' for arg 'alternate-exchange' in exchange '%s' in vhost '%s'", tagNames[alternate.tag], c.Name, v.name)
 		}
+		if r := checkDelays(c.Type, fields); r.Code != OK {
+			return v, nil, r
+		}
 		return v, nil, checkExchangeDeduplication(c, v, fields)
 	}
 	for _, x := range []struct {
@@ -173,7 +186,11 @@ func (s *state) checkPutExchange(c *PutExchange) (*vhost, *exchange, Result) {
 		}
 	}
 	current, _ := parseTable(e.arguments, nil)
-	for _, name := range exchangeArguments {
+	compared := exchangeArguments
+	if e.kind == delays {
+		compared = append([]string{"x-delayed-type"}, compared...)
+	}
+	for _, name := range compared {
 		if f, was := find(fields, name), find(current, name); !same(f, was) {
 			received, present := describeBoth(f, was)
 			return v, e, inequivalent(name, "exchange", c.Name, v, received, present)

@@ -171,6 +171,11 @@ func (d *decoder) command(op Opcode) (Command, error) {
 	case OpDeleteMessages:
 		d.want(2)
 		c = &DeleteMessages{Queue: d.uint(), Runs: d.runs(nil)}
+	case OpRelease:
+		d.want(2)
+		r := &Release{Queue: d.uint(), Sequence: d.uint()}
+		d.decodePublish(&r.Message)
+		c = r
 	case OpUseQueue:
 		d.want(1)
 		c = &UseQueue{Queue: d.uint()}

@@ -137,6 +137,11 @@ func (s *state) deduplicate(e *exchange, queues []*queue, properties []byte) []*
 	if len(queues) > 0 {
 		s.remember(e.window, properties)
 	}
+	return s.fresh(queues, properties)
+}
+
+// fresh returns the queues that have not had a message with these properties. They have now.
+func (s *state) fresh(queues []*queue, properties []byte) []*queue {
 	fresh := queues[:0] // the scratch of routing
 	for _, q := range queues {
 		if !s.repeats(q.window, properties) {

@@ -101,8 +101,11 @@ func (s *state) dropTransientMessages(limit int) bool {
 		if looks <= 0 {
 			return false
 		}
-		looks--
 		q := e.Value.(*queue)
+		if q.hidden() { // it keeps everything
+			continue
+		}
+		looks--
 		if q.number > s.cursor.queue {
 			s.cursor = dropCursor{queue: q.number}
 		}

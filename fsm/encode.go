@@ -15,6 +15,7 @@ func (Publish) opcode() Opcode          { return OpPublish }
 func (Settle) opcode() Opcode           { return OpSettle }
 func (Expire) opcode() Opcode           { return OpExpire }
 func (DeadLetter) opcode() Opcode       { return OpDeadLetter }
+func (Release) opcode() Opcode          { return OpRelease }
 func (Transaction) opcode() Opcode      { return OpTransaction }
 func (ClientGone) opcode() Opcode       { return OpClientGone }
 func (LeaderStarted) opcode() Opcode    { return OpLeaderStarted }
@@ -97,6 +98,10 @@ func (c Expire) appendTo(b []byte) []byte {
 func (c DeadLetter) appendTo(b []byte) []byte {
 	b = appendUint(appendUint(appendArray(b, 3), c.Queue), c.Sequence)
 	return c.Message.encode(appendUint(b, uint64(c.Deaths)))
+}
+
+func (c Release) appendTo(b []byte) []byte {
+	return c.Message.encode(appendUint(appendUint(appendArray(b, 2), c.Queue), c.Sequence))
 }
 
 func (c Transaction) appendTo(b []byte) []byte {

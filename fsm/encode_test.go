@@ -29,7 +29,8 @@ func samples() []Command {
 		&ConsumerPresence{9, true}, &DeleteUnused{9, 1 << 41}, &UseQueue{9},
 		&Expire{9, []Run{{1, 2}, {5, 5}}}, &DeadLetter{9, 8, 7, Publish{Exchange: "e", RoutingKey: "k", Properties: []byte{0, 0}, Body: []byte("body")}},
 		&Move{9, []Moved{{8, 7, Publish{Exchange: "e", RoutingKey: "k", Properties: []byte{0, 0}, Body: []byte("body")}},
-			{300, 0, Publish{0, "e", "k", []byte{0, 0}, []byte{}, 5, s, []byte{}, 0}}}}, &DeleteMessages{9, runs}, &BodyPart{s, 5, 10, 20, []byte("part")}, &DropUpload{s, 5},
+			{300, 0, Publish{0, "e", "k", []byte{0, 0}, []byte{}, 5, s, []byte{}, 0}}}}, &DeleteMessages{9, runs}, &Release{9, 8, Publish{Exchange: "e", RoutingKey: "k", Properties: []byte{0, 0}, Body: []byte("body")}},
+		&BodyPart{s, 5, 10, 20, []byte("part")}, &DropUpload{s, 5},
 		&Mark{9, 4096}, &Audit{77, 1, 1 << 63}, &FoundCluster{"id"},
 	}
 }

@@ -21,6 +21,7 @@ const (
 	seedWindow     = 0x8ebc6af09c88c6e3
 	seedRemembered = 0x589965cc75374cc3
 	seedUpload     = 0xe7037ed1a0b428db
+	seedWaiting    = 0xb5026f5aa96619e9
 )
 
 // mix folds a word into a hash; the order of words matters.

@@ -51,7 +51,7 @@ func (m *Machine) Boots() []MemberBoot {
 	return boots
 }
 
-// Totals returns sums over the state in O(1).
+// Totals returns sums over the state; its time follows the vhosts.
 func (m *Machine) Totals() Totals {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -60,12 +60,13 @@ func (m *Machine) Totals() Totals {
 	if m.root != nil {
 		paged = m.root.pager.pages.Bytes()
 	}
-	return Totals{IndexBytes: s.memory.index, IndexPagedBytes: uint64(paged), Vhosts: len(s.vhosts), Exchanges: s.exchanges.count, Queues: len(s.queues), Bindings: s.bindings.count,
+	return Totals{IndexBytes: s.memory.index, IndexPagedBytes: uint64(paged), Vhosts: len(s.vhosts), Exchanges: s.exchanges.count, Queues: len(s.queues) - s.hiddenQueues(), Bindings: s.bindings.count,
 		Producers: len(s.producers.byID), Remembered: s.remembered, Messages: s.messages, MessageBytes: s.bytes,
 		Published: s.counters.published, Routed: s.counters.routed, Duplicates: s.counters.duplicates,
 		Acknowledged: s.counters.acknowledged, Rejected: s.counters.rejected, Returned: s.counters.returned, Expired: s.counters.expired,
 		DeadLettered: s.counters.deadLettered, DeadUnrouted: s.counters.deadUnrouted, OverDeliveryLimit: s.counters.overDeliveryLimit, Discarded: s.counters.discarded,
-		Moved: s.counters.moved, Deduplicated: s.counters.deduplicated}
+		Moved: s.counters.moved, Deduplicated: s.counters.deduplicated, Waiting: s.waiting, WaitingBytes: s.waitingBytes,
+		Delayed: s.counters.delayed, Released: s.counters.released, ReleasedUnrouted: s.counters.releasedUnrouted, DelayedDiscarded: s.counters.delayedDiscarded}
 }
 
 // Vhost finds a vhost by name.

@@ -126,12 +126,14 @@ type Totals struct {
 	Vhosts, Exchanges, Queues, Bindings, Producers int
 	Remembered                                     uint64 // values of headers, for deduplication
 	Messages, MessageBytes                         uint64
+	Waiting, WaitingBytes                          uint64 // delayed messages, which are in none of the queues
 	IndexBytes, IndexPagedBytes                    uint64 // of all messages, on this node's heap and in its files
 	// counters since the state began
 	Published, Routed, Duplicates, Acknowledged, Rejected, Returned uint64
 	Expired, DeadLettered, DeadUnrouted, OverDeliveryLimit          uint64
 	Discarded, Moved                                                uint64
 	Deduplicated                                                    uint64 // messages that an exchange or a queue had had before
+	Delayed, Released, ReleasedUnrouted, DelayedDiscarded           uint64
 }
 
 // Machine is the replicated state. Apply is called by one goroutine; every other method may be called from any

@@ -45,7 +45,7 @@ func checkHash(t interface {
 }, m *Machine) {
 	t.Helper()
 	s := m.state
-	var sum, count, bytes uint64
+	var sum, count, bytes, waiting uint64
 	for _, v := range s.vhosts {
 		sum += v.digest()
 		for _, e := range v.exchanges {
@@ -53,6 +53,16 @@ func checkHash(t interface {
 		}
 		for _, b := range v.bindings {
 			sum += b.digest()
+		}
+		for exchange, n := range v.waiting {
+			sum += n * v.waitingDigest(exchange)
+		}
+		if q := v.delayed; q != nil {
+			sum += q.digest()
+			waiting += q.messages.count
+			if int(q.messages.count) > len(*q.messages.schedule) {
+				t.Fatalf("%d messages wait, %d are scheduled", q.messages.count, len(*q.messages.schedule))
+			}
 		}
 		for _, q := range v.queues {
 			sum += q.digest()
@@ -74,7 +84,7 @@ func checkHash(t interface {
 			sum += u.sum()
 		}
 	}
-	if sum != s.sum || count != s.messages || bytes != s.bytes {
+	if sum != s.sum || count != s.messages || waiting != s.waiting || bytes != s.bytes {
 		t.Fatalf("sums are %x, %d, %d; from scratch %x, %d, %d", s.sum, s.messages, s.bytes, sum, count, bytes)
 	}
 }

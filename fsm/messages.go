@@ -128,6 +128,7 @@ type messages struct {
 	bytes     uint64        // their bodies
 	dying     dying         // that are no longer live
 	expiring  soonest       // chunks by when their first message expires
+	schedule  *schedule     // in their place, of a queue of delayed messages
 	memory    uint64        // bytes of contents in memory
 	unwritten uint64        // those of them that are in no file
 	index     uint64        // bytes of the chunks

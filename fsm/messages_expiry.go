@@ -33,6 +33,10 @@ func (m *messages) expireAt(c *chunk, position int, at int64) {
 		m.index += c.weight()
 	}
 	c.expires[position] = at
+	if m.schedule != nil {
+		m.schedule.add(appointment{at, c.first() + uint64(position)})
+		return
+	}
 	if at = max(at, -at); c.soonest == 0 || at < c.soonest {
 		c.soonest = at
 		heap.Push(&m.expiring, due{at, c.index})

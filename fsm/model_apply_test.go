@@ -26,6 +26,10 @@ func (m *model) apply(c Command) Result {
 				m.removeQueue(q)
 			}
 		}
+		if v.delayed != nil {
+			m.deleted[v.delayed.number] = true
+			m.counters.delayedDiscarded += uint64(len(v.delayed.live))
+		}
 		for _, e := range slices.Clone(m.exchanges) {
 			if e.vhost == v {
 				m.removeExchange(e)
@@ -83,7 +87,7 @@ func (m *model) apply(c Command) Result {
 		if b.queue != nil && b.queue.exclusive && b.queue.owner != c.Session {
 			return Result{Code: ResourceLocked}
 		}
-		if b.source.kind == headers && bytes.Contains(c.Arguments, []byte("neither")) {
+		if b.source.routes == headers && bytes.Contains(c.Arguments, []byte("neither")) {
 			return Result{Code: PreconditionFailed}
 		}
 		if m.binding(b) != nil {
@@ -129,19 +133,25 @@ func (m *model) putExchange(c *PutExchange) Result {
 	switch {
 	case v == nil:
 		return Result{Code: NotFound}
-	case !slices.Contains([]string{direct, fanout, topic, headers}, c.Type):
+	case !slices.Contains([]string{direct, fanout, topic, headers, delays}, c.Type):
 		return Result{Code: CommandInvalid}
 	case c.Name == "":
 		return Result{Code: AccessRefused}
 	}
-	alternate := ""
-	if fields, _ := parseTable(c.Arguments, nil); len(fields) > 0 && fields[0].name == "alternate-exchange" {
-		alternate = string(fields[0].value)
+	alternate, inner := "", ""
+	fields, _ := parseTable(c.Arguments, nil)
+	for _, f := range fields {
+		switch f.name {
+		case "x-delayed-type":
+			inner = string(f.value)
+		case "alternate-exchange":
+			alternate = string(f.value)
+		}
 	}
-	window := newModelWindow(c.Arguments)
+	window := newModelWindow(withoutInner(c.Arguments))
 	if e := m.exchange(v, c.Name); e != nil {
-		if e.kind != c.Type || e.durable != c.Durable || e.autoDelete != c.AutoDelete || e.internal != c.Internal || e.alternate != alternate ||
-			(window.on || e.window.on) && !bytes.Equal(e.arguments, c.Arguments) {
+		if e.kind != c.Type || e.durable != c.Durable || e.autoDelete != c.AutoDelete || e.internal != c.Internal || e.alternate != alternate || c.Type == delays && e.routes != inner ||
+			(window.on || e.window.on) && !bytes.Equal(withoutInner(e.arguments), withoutInner(c.Arguments)) {
 			return Result{Code: PreconditionFailed}
 		}
 		return Result{}
@@ -149,7 +159,16 @@ func (m *model) putExchange(c *PutExchange) Result {
 	if strings.HasPrefix(c.Name, "amq.") {
 		return Result{Code: AccessRefused}
 	}
-	m.exchanges = append(m.exchanges, &modelExchange{number: m.next(), vhost: v, name: c.Name, kind: c.Type, alternate: alternate, durable: c.Durable,
+	routes := c.Type
+	if routes == delays {
+		switch routes = inner; {
+		case inner == "" || inner == delays:
+			return Result{Code: PreconditionFailed}
+		case !slices.Contains([]string{direct, fanout, topic, headers}, inner):
+			return Result{Code: CommandInvalid}
+		}
+	}
+	m.exchanges = append(m.exchanges, &modelExchange{number: m.next(), vhost: v, name: c.Name, kind: c.Type, routes: routes, alternate: alternate, durable: c.Durable,
 		autoDelete: c.AutoDelete, internal: c.Internal, arguments: c.Arguments, window: window})
 	return Result{Created: true}
 }
@@ -305,6 +324,8 @@ func (m *model) applyLife(c Command) Result {
 		return m.move(c)
 	case *DeleteMessages:
 		return m.deleteMessages(c)
+	case *Release:
+		return m.release(c)
 	case *UseQueue:
 		if q := m.numbered(c.Queue); q != nil && !q.inUse {
 			q.since = m.clock

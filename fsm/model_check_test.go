@@ -103,11 +103,13 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 			bad("binding", nil, b)
 		}
 	}
+	waiting, waitingBytes := m.checkDelayed(t, machine)
 	totals := Totals{Vhosts: len(m.vhosts), Exchanges: len(m.exchanges), Queues: len(m.queues), Bindings: len(m.bindings), Producers: len(m.producers),
 		Messages: messages, MessageBytes: size, Published: m.counters.published, Routed: m.counters.routed, Duplicates: m.counters.duplicates,
 		Acknowledged: m.counters.acknowledged, Rejected: m.counters.rejected, Returned: m.counters.returned,
 		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit, Discarded: m.counters.discarded,
-		Moved: m.counters.moved, Deduplicated: m.counters.deduplicated}
+		Moved: m.counters.moved, Deduplicated: m.counters.deduplicated, Waiting: waiting, WaitingBytes: waitingBytes, Delayed: m.counters.delayed, Released: m.counters.released,
+		ReleasedUnrouted: m.counters.releasedUnrouted, DelayedDiscarded: m.counters.delayedDiscarded}
 	totals.Remembered = machine.state.remembered // see checkDerived
 	if machine.Totals().replicated() != totals || bindings != totals.Bindings {
 		bad("totals", machine.Totals(), totals)
@@ -123,6 +125,9 @@ func checkConservation(t *rapid.T, s *state) {
 	n := &s.counters
 	var live, dying uint64
 	for _, q := range s.queues {
+		if q.hidden() {
+			continue
+		}
 		live, dying = live+q.messages.count, dying+q.messages.dying.count
 	}
 	if left := n.acknowledged + n.rejected + n.expired + n.overDeliveryLimit + n.discarded + n.moved; n.routed != live+left {
@@ -130,6 +135,9 @@ func checkConservation(t *rapid.T, s *state) {
 	}
 	if n.died != dying+n.deadLettered+n.deadUnrouted {
 		t.Fatalf("%d messages died, %d wait for their dead letters: %+v", n.died, dying, *n)
+	}
+	if n.delayed != s.waiting+n.released+n.delayedDiscarded {
+		t.Fatalf("%d messages were delayed, %d wait: %+v", n.delayed, s.waiting, *n)
 	}
 }
 

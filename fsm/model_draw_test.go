@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 )
@@ -120,7 +121,7 @@ func (d drawer) binding() *PutBinding {
 func (d drawer) publish() *Publish {
 	p := &Publish{Vhost: d.vhost(), Exchange: d.exchangeName(), RoutingKey: d.key(),
 		Properties: properties(drawOf(d, "headers", nil, table("h", "1"), table("g", "2", "x-h", "1"), table("h", "3"),
-			append(table("h", "1"), drawnCC...), append(bytes.Clone(drawnBCC), table("h", "1")...), append(bytes.Clone(drawnBCC), drawnCC...), table("CC", "text")), drawOf[byte](d, "mode", 0, 1, 2, 2)),
+			append(table("h", "1"), drawnCC...), append(bytes.Clone(drawnBCC), table("h", "1")...), append(bytes.Clone(drawnBCC), drawnCC...), table("CC", "text"), drawnDelay, drawnDelay, append(bytes.Clone(drawnBCC), drawnDelay...), table("x-delay", int8(-9))), drawOf[byte](d, "mode", 0, 1, 2, 2)),
 		Body: make([]byte, drawOf(d, "size", 0, 1, 20, 300))}
 	if len(d.m.queues) > 0 && drawOf(d, "to a queue", 0, 1, 1) == 1 {
 		q := rapid.SampledFrom(d.m.queues).Draw(d.T, "reached")
@@ -178,18 +179,21 @@ func (d drawer) town() (commands []Command) {
 
 // command draws any command but Audit. Publishes and settles are the most frequent.
 func (d drawer) command() Command {
-	switch rapid.IntRange(0, 51).Draw(d.T, "command") {
+	switch rapid.IntRange(0, 55).Draw(d.T, "command") {
 	case 0:
 		return &PutVhost{Name: drawOf(d, "vhost name", "v1", "v2")}
 	case 1:
 		return &DeleteVhost{Name: drawOf(d, "vhost name", "v1", "v2", "none")}
 	case 2, 3, 4:
-		c := &PutExchange{Vhost: d.vhost(), Name: d.exchangeName(), Type: drawOf(d, "type", direct, fanout, topic, topic, headers, "odd"),
+		c := &PutExchange{Vhost: d.vhost(), Name: d.exchangeName(), Type: drawOf(d, "type", direct, fanout, topic, topic, headers, delays, delays, "odd"),
 			Durable: d.bool("durable"), AutoDelete: drawOf(d, "auto-delete", false, false, true), Internal: drawOf(d, "internal", false, false, false, true)}
 		if d.bool("alternate") {
 			c.Arguments = table("alternate-exchange", drawOf(d, "alternate", "e0", "e1", "amq.fanout", "none"))
 		} else {
 			c.Arguments = drawOf(d, "window", nil, nil, drawnOnce, drawnEver, drawnPlain)
+		}
+		if inner := drawOf(d, "inner", "", fanout, fanout, topic, direct, headers, delays, "odd"); inner != "" {
+			c.Arguments = slices.Concat(c.Arguments, table("x-delayed-type", inner))
 		}
 		return c
 	case 5:
@@ -262,6 +266,8 @@ func (d drawer) command() Command {
 		return d.move()
 	case 51:
 		return &DeleteMessages{Queue: d.queue(), Runs: d.runs()}
+	case 52, 53, 54, 55:
+		return d.release()
 	case 33:
 		return &Mark{Queue: d.queue(), Upto: rapid.Uint64Range(0, 60).Draw(d.T, "upto")}
 	case 34:

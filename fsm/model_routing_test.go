@@ -85,7 +85,7 @@ func modelRead(p []byte) []byte {
 }
 
 func (m *model) matches(b *modelBinding, p *Publish) bool {
-	switch b.source.kind {
+	switch b.source.routes {
 	case direct:
 		return slices.Contains(modelKeys(p), b.key)
 	case topic:

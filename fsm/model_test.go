@@ -27,14 +27,15 @@ type model struct {
 }
 
 type modelVhost struct {
-	number uint64
-	name   string
+	number  uint64
+	name    string
+	delayed *modelQueue // nil before the first delayed message
 }
 
 type modelExchange struct {
 	number                        uint64
 	vhost                         *modelVhost
-	name, kind, alternate         string
+	name, kind, routes, alternate string
 	durable, autoDelete, internal bool
 	arguments                     []byte
 	window                        modelWindow
@@ -98,11 +99,11 @@ func newModel() *model {
 func (m *model) next() uint64 { m.number++; return m.number }
 
 func (m *model) putVhost(name string) {
-	v := &modelVhost{m.next(), name}
+	v := &modelVhost{number: m.next(), name: name}
 	m.vhosts = append(m.vhosts, v)
 	for _, e := range [][2]string{{"", "direct"}, {"amq.direct", "direct"}, {"amq.fanout", "fanout"}, {"amq.headers", "headers"},
 		{"amq.match", "headers"}, {"amq.rabbitmq.trace", "topic"}, {"amq.topic", "topic"}} {
-		m.exchanges = append(m.exchanges, &modelExchange{number: m.next(), vhost: v, name: e[0], kind: e[1], durable: true, internal: strings.HasSuffix(e[0], "trace")})
+		m.exchanges = append(m.exchanges, &modelExchange{number: m.next(), vhost: v, name: e[0], kind: e[1], routes: e[1], durable: true, internal: strings.HasSuffix(e[0], "trace")})
 	}
 }
 
@@ -217,6 +218,10 @@ func (m *model) publish(p *Publish) Result {
 	reached, r := map[*modelQueue]bool{}, Result{}
 	if m.repeats(&e.window, p) {
 		r = Result{Duplicate: true, Routed: 1}
+	} else if delay := modelDelay(p.Properties); delay > 0 {
+		r.Routed = 1
+		m.remember(&e.window, p)
+		m.counters.published++
 	} else {
 		m.route(e, p, map[*modelExchange]bool{}, reached)
 		if r.Routed = uint32(len(reached)); r.Routed > 0 {
@@ -235,7 +240,9 @@ func (m *model) publish(p *Publish) Result {
 	if p.Upload != 0 {
 		body = upload
 	}
-	if !r.Duplicate {
+	if delay := modelDelay(p.Properties); delay > 0 && !r.Duplicate {
+		m.delay(m.vhost(p.Vhost), p, body, delay)
+	} else if !r.Duplicate {
 		m.enqueue(reached, p.Exchange, p.RoutingKey, p.Properties, body, nil, 0)
 	}
 	m.counters.routed += uint64(len(reached))

@@ -82,8 +82,11 @@ func (s *state) applyPublish(p *Publish) Result {
 }
 
 // deliver appends the message to each queue that it reaches and that has not had it; they share one content. The longest
-// of them is the one with the most bytes.
+// of them is the one with the most bytes. A message with a delay reaches the queue in which it waits.
 func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue) {
+	if ms := delayOf(p.Properties); ms > 0 {
+		return 1, s.delay(e, p, ms)
+	}
 	position := s.position
 	s.position++
 	queues := s.routing.route(e, p.RoutingKey, p.Properties)

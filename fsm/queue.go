@@ -15,7 +15,9 @@ func (s *state) insertQueue(q *queue) {
 	set := &settings{arguments: fields}
 	q.rules = set.rules()
 	q.window = s.insertWindow(q.number, set.deduplication())
-	if q.messages.firstDue() != 0 {
+	if q.hidden() {
+		s.hide(q)
+	} else if q.messages.firstDue() != 0 {
 		s.timed[q.number] = q
 	}
 	if q.messages.dying.count > 0 {
@@ -26,7 +28,9 @@ func (s *state) insertQueue(q *queue) {
 			s.expiring[q.number] = q
 		}
 	}
-	q.vhost.queues[q.name] = q
+	if !q.hidden() {
+		q.vhost.queues[q.name] = q
+	}
 	s.queues[q.number] = q
 	q.inAll = s.byNumber.PushBack(q)
 	s.drop.addQueue(q)
@@ -97,9 +101,14 @@ func (s *state) applyPutQueue(c *PutQueue) Result {
 // deleteQueue removes a queue with its bindings and messages. Its time follows the bindings only.
 func (s *state) deleteQueue(q *queue) {
 	q.gone = true
-	s.counters.discarded += q.messages.count
-	s.counters.deadUnrouted += q.messages.dying.count
-	delete(q.vhost.queues, q.name)
+	if q.hidden() {
+		q.vhost.delayed = nil
+		s.counters.delayedDiscarded += q.messages.count
+	} else {
+		delete(q.vhost.queues, q.name)
+		s.counters.discarded += q.messages.count
+		s.counters.deadUnrouted += q.messages.dying.count
+	}
 	delete(s.queues, q.number)
 	delete(s.expiring, q.number)
 	delete(s.timed, q.number)
@@ -115,8 +124,9 @@ func (s *state) deleteQueue(q *queue) {
 	}
 	s.removeWindow(q.window)
 	s.sum -= q.hash
-	s.messages -= q.counted
-	s.bytes -= q.countedBytes
+	count, size := s.sumsOf(q)
+	*count -= q.counted
+	*size -= q.countedBytes
 	s.memory.remove(q.held)
 	q.messages = messages{}
 	s.deleted = append(s.deleted, q.number)

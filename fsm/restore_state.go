@@ -23,7 +23,10 @@ func (i *image) state(queues map[uint64]*messages) (*state, error) {
 	}
 	exchanges := make(map[uint64]*exchange, len(i.Exchanges))
 	for _, v := range i.Vhosts {
-		s.insertVhost(v.Number, v.Name)
+		made := s.insertVhost(v.Number, v.Name)
+		for _, w := range v.Waiting {
+			s.waits(made, w.Exchange, int(w.Messages))
+		}
 	}
 	for _, e := range i.Exchanges {
 		v := s.vhosts[e.Vhost]

@@ -6,6 +6,7 @@ const (
 	fanout  = "fanout"
 	topic   = "topic"
 	headers = "headers"
+	delays  = "x-delayed-message" // routes as the type in its argument x-delayed-type does
 )
 
 // routing is the scratch of one message's way; nothing of it outlives the message.
@@ -80,15 +81,15 @@ func (r *routing) follow(e *exchange, properties []byte) (found bool) {
 				found = true
 			}
 		}
-	case e.kind == direct:
+	case e.routes == direct:
 		for _, key := range r.keys {
 			if list := e.direct[key]; list != nil {
 				found = r.take(*list) || found
 			}
 		}
-	case e.kind == fanout:
+	case e.routes == fanout:
 		found = r.take(e.from)
-	case e.kind == topic && e.topic != nil:
+	case e.routes == topic && e.topic != nil:
 		for _, key := range r.keys {
 			for _, n := range r.match(e.topic, key) {
 				if n.taken != r.round {
@@ -97,7 +98,7 @@ func (r *routing) follow(e *exchange, properties []byte) (found bool) {
 				}
 			}
 		}
-	case e.kind == headers:
+	case e.routes == headers:
 		if !r.parsed {
 			r.headers, r.parsed = messageHeaders(properties, r.headers[:0]), true
 		}

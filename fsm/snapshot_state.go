@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -51,8 +52,17 @@ type vhostImage struct {
 	//lint:ignore U1000 msgpack reads its tag
 	_msgpack struct{} `msgpack:",as_array"`
 
-	Number uint64
-	Name   string
+	Number  uint64
+	Name    string
+	Waiting []waitingImage // by exchange
+}
+
+type waitingImage struct {
+	//lint:ignore U1000 msgpack reads its tag
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Exchange string
+	Messages uint64
 }
 
 type exchangeImage struct {
@@ -136,7 +146,11 @@ func (s *state) view() *stateView {
 		i.Boots = append(i.Boots, bootImage{Server: b.Server, Boot: b.Boot})
 	}
 	for _, v := range s.vhosts {
-		i.Vhosts = append(i.Vhosts, vhostImage{Number: v.number, Name: v.name})
+		made := vhostImage{Number: v.number, Name: v.name}
+		for _, exchange := range slices.Sorted(maps.Keys(v.waiting)) {
+			made.Waiting = append(made.Waiting, waitingImage{Exchange: exchange, Messages: v.waiting[exchange]})
+		}
+		i.Vhosts = append(i.Vhosts, made)
 	}
 	i.Queues = make([]queueImage, 0, len(s.queues))
 	for e := s.byNumber.Front(); e != nil; e = e.Next() {

@@ -20,25 +20,27 @@ type state struct {
 	windows   map[uint64]*window // of exchanges and queues that let a message through once, by their numbers
 
 	// derived indexes
-	vhosts      map[uint64]*vhost
-	vhostNames  map[string]*vhost
-	queues      map[uint64]*queue
-	byNumber    numbered // the queues
-	drop        droppable
-	expiring    map[uint64]*queue // that go when they are not used
-	timed       map[uint64]*queue // with messages that expire
-	dying       map[uint64]*queue // with messages whose dead letters are to be routed
-	sessions    map[Session]*session
-	uploads     int    // unfinished uploads
-	uploadBytes uint64 // received by them
-	aging       agingWindows
-	remembered  uint64 // values in all windows
-	exchanges   rows[exchange]
-	bindings    rows[binding]
-	messages    uint64  // live messages of all queues, as of the last entry
-	bytes       uint64  // their bodies
-	memory      weights // of all queues
-	taken       uint64  // bytes of contents that queues have got since the state is in this process
+	vhosts       map[uint64]*vhost
+	vhostNames   map[string]*vhost
+	queues       map[uint64]*queue
+	byNumber     numbered // the queues
+	drop         droppable
+	expiring     map[uint64]*queue // that go when they are not used
+	timed        map[uint64]*queue // with messages that expire
+	dying        map[uint64]*queue // with messages whose dead letters are to be routed
+	sessions     map[Session]*session
+	uploads      int    // unfinished uploads
+	uploadBytes  uint64 // received by them
+	aging        agingWindows
+	remembered   uint64 // values in all windows
+	exchanges    rows[exchange]
+	bindings     rows[binding]
+	messages     uint64  // live messages of all queues that clients know, as of the last entry
+	bytes        uint64  // their bodies
+	waiting      uint64  // delayed messages, as of the last entry
+	waitingBytes uint64  // their bodies
+	memory       weights // of all queues
+	taken        uint64  // bytes of contents that queues have got since the state is in this process
 
 	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers, windows and uploads
 
@@ -65,13 +67,14 @@ type counters struct {
 	discarded                                                       uint64 // messages purged, or gone with their queue or with the whole cluster's start
 	moved                                                           uint64 // messages that operators moved
 	deduplicated                                                    uint64 // messages that an exchange or a queue had had before
+	delayed, released, releasedUnrouted, delayedDiscarded           uint64
 }
 
 // all returns the counters in the order in which snapshots keep them: new ones go to the end.
 func (n *counters) all() []*uint64 {
 	return []*uint64{&n.published, &n.routed, &n.duplicates, &n.acknowledged, &n.rejected, &n.returned,
 		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit, &n.died, &n.discarded, &n.moved,
-		&n.deduplicated}
+		&n.deduplicated, &n.delayed, &n.released, &n.releasedUnrouted, &n.delayedDiscarded}
 }
 
 // dropCursor is how far DropTransient has looked for transient messages since the last LeaderStarted: all queues
@@ -86,7 +89,9 @@ type vhost struct {
 	exchanges map[string]*exchange
 	queues    map[string]*queue
 	bindings  map[bindingKey]*binding
-	hash      uint64 // its part of state.sum
+	delayed   *queue            // in which delayed messages wait; nil before the first
+	waiting   map[string]uint64 // of them, by the name of their exchange
+	hash      uint64            // its part of state.sum, waiting excepted
 }
 
 // exchange is an exchange. The default exchange has the name "" and no bindings: it routes by queue name.
@@ -94,13 +99,14 @@ type exchange struct {
 	number     uint64
 	vhost      *vhost
 	name       string
-	kind       string // direct, fanout, topic, headers
+	kind       string // direct, fanout, topic, headers, x-delayed-message
 	durable    bool
 	autoDelete bool
 	internal   bool
 	arguments  []byte
 
 	// derived
+	routes    string      // kind, or the kind that an x-delayed-message exchange is otherwise
 	alternate string      // of the argument alternate-exchange, "" without
 	from      bindingList // bindings of which it is the source
 	into      bindingList // bindings of which it is the destination
@@ -254,12 +260,21 @@ func (s *state) settleUp() {
 	s.stale = s.stale[:0]
 }
 
+// sumsOf returns where the messages of a queue and their bytes are counted.
+func (s *state) sumsOf(q *queue) (messages, bytes *uint64) {
+	if q.hidden() {
+		return &s.waiting, &s.waitingBytes
+	}
+	return &s.messages, &s.bytes
+}
+
 // account replaces a queue's part of the sums by what it is now.
 func (s *state) account(q *queue) {
 	hash := q.digest()
 	s.sum += hash - q.hash
-	s.messages += q.messages.count - q.counted
-	s.bytes += q.messages.bytes - q.countedBytes
+	count, size := s.sumsOf(q)
+	*count += q.messages.count - q.counted
+	*size += q.messages.bytes - q.countedBytes
 	q.hash, q.counted, q.countedBytes = hash, q.messages.count, q.messages.bytes
 	s.weigh(q)
 }

@@ -108,6 +108,11 @@ var (
 		counter("cluster_moved_total", "Messages that operators moved, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Moved) }),
 		gauge("deduplication_values", "Header values remembered for deduplication.", func(t *fsm.Totals) float64 { return float64(t.Remembered) }),
 		counter("cluster_deduplicated_total", "Messages that an exchange or a queue had had before and did not take, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Deduplicated) }),
+		gauge("delayed_messages", "Delayed messages that wait to be routed; they are in no queue.", func(t *fsm.Totals) float64 { return float64(t.Waiting) }),
+		gauge("delayed_message_bytes", "Bytes of the delayed messages.", func(t *fsm.Totals) float64 { return float64(t.WaitingBytes) }),
+		counter("cluster_delayed_total", "Messages that were to be delayed, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Delayed) }),
+		counter("cluster_delayed_released_total", "Delayed messages whose time came, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Released) }),
+		counter("cluster_delayed_unrouted_total", "Delayed messages that reached no queue when their time came, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.ReleasedUnrouted) }),
 		counter("cluster_requeued_total", "Messages given back to their queues, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Returned) }),
 	}
 	ofBroker = []metric[broker.Stats]{

@@ -17,17 +17,17 @@ func exchangeName(segment string) string {
 	return segment
 }
 
-func exchange(x *fsm.ExchangeInfo) object {
+func exchange(x *fsm.ExchangeInfo, delayed uint64) object {
 	return object{"name": x.Name, "vhost": x.Vhost, "type": x.Type, "durable": x.Durable, "auto_delete": x.AutoDelete,
-		"internal": x.Internal, "arguments": fromTable(x.Arguments), "policy": nil}
+		"internal": x.Internal, "arguments": fromTable(x.Arguments), "policy": nil, "messages_delayed": delayed}
 }
 
 func (c *call) exchangeList(vhosts []fsm.VhostInfo) error {
 	items := []object{}
 	for _, v := range vhosts {
-		rows := c.in.Exchanges(v)
+		rows, delayed := c.in.Exchanges(v), c.in.Delayed(v)
 		for i := range rows {
-			items = append(items, exchange(&rows[i]))
+			items = append(items, exchange(&rows[i], delayed[rows[i].Name]))
 		}
 	}
 	return c.list(items)
@@ -57,11 +57,11 @@ func (c *call) exchangeOf() (fsm.VhostInfo, fsm.ExchangeInfo, error) {
 }
 
 func (c *call) exchange() error {
-	_, x, err := c.exchangeOf()
+	v, x, err := c.exchangeOf()
 	if err != nil {
 		return err
 	}
-	return c.one(exchange(&x))
+	return c.one(exchange(&x, c.in.Delayed(v)[x.Name]))
 }
 
 func (c *call) putExchange() error {

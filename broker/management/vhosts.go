@@ -16,14 +16,17 @@ func (c *call) vhostOf(name string) (fsm.VhostInfo, error) {
 }
 
 func (c *call) vhostObject(v fsm.VhostInfo) object {
-	var messages, held uint64
+	var messages, held, delayed uint64
+	for _, n := range c.in.Delayed(v) {
+		delayed += n
+	}
 	for _, q := range c.in.Queues(v) {
 		messages += q.Messages
 		held += min(q.Held, q.Messages)
 	}
 	return object{"name": v.Name, "description": "", "tags": []string{}, "default_queue_type": "classic", "tracing": false,
 		"metadata": object{"description": "", "tags": []string{}}, "messages": messages, "messages_ready": messages - held,
-		"messages_unacknowledged": held, "cluster_state": object{c.nodeName(): "running"}}
+		"messages_unacknowledged": held, "messages_delayed": delayed, "cluster_state": object{c.nodeName(): "running"}}
 }
 
 func (c *call) vhosts() error {

@@ -43,9 +43,9 @@ type Config struct {
 	CollectRecords int // message files are collected above so many records; 0 takes the default
 	// IndexMemoryMessages is how many messages of a queue have their index in memory whatever happens; 0 takes the default.
 	IndexMemoryMessages int
-	Broker         broker.Config
-	AMQP           amqp.Config // ClusterName, Version and Logger are filled in
-	Logger         *slog.Logger
+	Broker              broker.Config
+	AMQP                amqp.Config // ClusterName, Version and Logger are filled in
+	Logger              *slog.Logger
 
 	// WrapNode changes what the broker sees of the Raft node: the simulation plants faults with it. Nil changes nothing.
 	WrapNode func(broker.Node, *broker.Broker) broker.Node

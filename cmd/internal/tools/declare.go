@@ -48,7 +48,7 @@ type declareExchange struct {
 	target
 	arguments
 	Name       string `arg:"" help:"Name of the exchange."`
-	Type       string `default:"direct" enum:"direct,fanout,topic,headers" help:"direct, fanout, topic or headers."`
+	Type       string `default:"direct" enum:"direct,fanout,topic,headers,x-delayed-message" help:"direct, fanout, topic, headers, or x-delayed-message with one of them in the argument x-delayed-type."`
 	Durable    bool   `help:"It outlives a stop of the whole cluster."`
 	AutoDelete bool   `help:"It goes when its last binding goes."`
 	Internal   bool   `help:"Only other exchanges may publish to it."`
