@@ -220,3 +220,42 @@ func TestDeleteByFilter(t *testing.T) {
 		t.Fatalf("%d messages, %s", len(got), got[0])
 	}
 }
+
+// BenchmarkMove moves messages of 100 bytes there and back, on one node.
+func BenchmarkMove(b *testing.B) {
+	const count = 20_000
+	address, stop := startNode()
+	defer stop()
+	conn, err := client.Dial(b.Context(), []string{address})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	ch, err := conn.Channel(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	queues := []string{"bench-a", "bench-b"}
+	for _, q := range queues {
+		if _, err := ch.DeclareQueue(b.Context(), client.Queue{Name: q, Durable: true}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var last *client.Confirm
+	for range count {
+		if last, err = ch.PublishAsync(b.Context(), "", queues[0], client.Message{Body: make([]byte, 100)}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := last.Wait(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		sum, err := conn.Move(b.Context(), client.Move{Queue: queues[0], Target: native.MoveToQueue, To: queues[1]}, nil)
+		if err != nil || sum.Moved != count {
+			b.Fatalf("%+v, %v", sum, err)
+		}
+		slices.Reverse(queues)
+	}
+	b.ReportMetric(float64(count*b.N)/b.Elapsed().Seconds(), "messages/s")
+}
