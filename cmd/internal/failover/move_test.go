@@ -33,7 +33,9 @@ func TestLeaderIsKilledInTheMiddleOfAMove(t *testing.T) {
 			kills++
 			killing.Wait()
 			leader := c.Leader()
+			later := time.Duration(kills) * 3 * time.Millisecond
 			killing.Go(func() { // while the next step is under way
+				pass(c.t, later)
 				leader.Kill()
 				leader.Start()
 			})
