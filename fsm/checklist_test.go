@@ -236,7 +236,7 @@ func TestRow128And133UnroutableAndModeThree(t *testing.T) {
 	q := w.queue("q")
 	w.is("unroutable", w.one(&Publish{Vhost: 1, RoutingKey: "none"}), Result{})
 	w.is("mode 3", w.one(&Publish{Vhost: 1, RoutingKey: "q", Properties: properties(nil, 3)}), Result{Routed: 1})
-	w.is("is transient", w.state.queues[q].messages.transient(1), true)
+	w.is("is transient", w.state.queues[q].messages.transient(new(opened), 1), true)
 }
 
 func TestRow134DirectAndFanout(t *testing.T) {

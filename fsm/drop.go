@@ -97,6 +97,7 @@ func (s *state) applyDropTransient(c *DropTransient) Result {
 // dropTransientMessages goes on from the cursor and reports whether it came to the end.
 func (s *state) dropTransientMessages(limit int) bool {
 	looks := limit * dropLooks
+	var open opened
 	for e := s.queueFrom(s.cursor.queue); e != nil; e = e.Next() {
 		if looks <= 0 {
 			return false
@@ -118,7 +119,7 @@ func (s *state) dropTransientMessages(limit int) bool {
 			}
 			looks--
 			s.cursor.sequence = at + 1
-			if q.messages.transient(at) {
+			if q.messages.transient(&open, at) {
 				q.messages.remove(at)
 				s.counters.discarded++
 				s.touch(q)

@@ -344,8 +344,11 @@ func (m *messages) state(sequence uint64) uint32 {
 	return open.slots(m.chunks[where])[position].state
 }
 
-// transient reports whether a live message goes at a cold start.
-func (m *messages) transient(sequence uint64) bool { return m.state(sequence)&slotTransient != 0 }
+// transient reports whether a live message goes at a cold start. Who asks for one after the other keeps the chunk opened.
+func (m *messages) transient(open *opened, sequence uint64) bool {
+	where, position, ok := m.at(sequence)
+	return ok && open.slots(m.chunks[where])[position].state&slotTransient != 0
+}
 
 // deliveries returns the delivery count of a live message.
 func (m *messages) deliveries(sequence uint64) uint32 { return m.state(sequence) & maxDeliveryCount }
