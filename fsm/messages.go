@@ -74,6 +74,7 @@ type chunk struct {
 	serial    uint64      // of the queue's chunks and their copies each has another
 	live      slotSet     // bit i: the message of slots[i] is live
 	dying     slotSet     // bit i: it waits for its dead letter; it is kept as a live one is, and no consumer gets it
+	leveled   slotSet     // live messages that are not of the plain level
 	count     int         // messages, dying ones included, as in what follows
 	unwritten int         // that are in no file
 	counted   int         // of which a manifest has to tell
@@ -127,6 +128,7 @@ type messages struct {
 	count     uint64        // live messages
 	bytes     uint64        // their bodies
 	dying     dying         // that are no longer live
+	levels    []*level      // ascending by code; none empty
 	expiring  soonest       // chunks by when their first message expires
 	schedule  *schedule     // in their place, of a queue of delayed messages
 	memory    uint64        // bytes of contents in memory
@@ -216,7 +218,7 @@ func (m *messages) replace(where int, c *chunk) {
 }
 
 // chunkBytes is what a chunk takes in memory beside its slots.
-const chunkBytes = 256
+const chunkBytes = 288
 
 // weight is what a chunk takes in memory without contents.
 func (c *chunk) weight() uint64 {
@@ -228,8 +230,11 @@ func (c *chunk) weight() uint64 {
 }
 
 // append adds a message that expires at a batch clock value in ms, 0 for never, and returns its sequence.
-func (m *messages) append(c *content, expires int64) uint64 {
-	s := slot{content: c, hash: c.hash, body: uint32(len(c.body))}
+func (m *messages) append(c *content, expires int64) uint64 { return m.appendIn(0, c, expires) }
+
+// appendIn is append to a level.
+func (m *messages) appendIn(code uint8, c *content, expires int64) uint64 {
+	s := slot{content: c, hash: c.hash, body: uint32(len(c.body)), state: uint32(code) << slotPriority}
 	if c.transient {
 		s.state |= slotTransient
 	}
@@ -272,6 +277,7 @@ func (m *messages) place(c *chunk, sequence uint64, s slot, expires int64) {
 		m.dying.add(sequence, s.body)
 	} else {
 		c.live.add(position)
+		m.enterLevel(c, position, s.state)
 		m.count++
 		m.bytes += uint64(s.body)
 	}

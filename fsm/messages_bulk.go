@@ -99,6 +99,9 @@ func (m *messages) removeMany(runs []Run, others bool) uint64 {
 			m.tally(c, open.slots(c), goes[i], ^uint64(0))
 		}
 		if stays == (slotSet{}) && c.dying == (slotSet{}) {
+			if leveled := goes[i].and(c.leveled); leveled != (slotSet{}) {
+				m.leaveLevels(c, open.slots(c), leveled)
+			}
 			m.index -= c.weight()
 			continue
 		}
@@ -154,6 +157,10 @@ func (m *messages) tally(c *chunk, slots []slot, which slotSet, sign uint64) {
 // when most of it is dead.
 func (m *messages) strike(where int, slots []slot, which slotSet) *chunk {
 	c := m.own(where)
+	if leveled := which.and(c.leveled); leveled != (slotSet{}) {
+		m.leaveLevels(c, slots, leveled)
+		c.leveled = c.leveled.without(which)
+	}
 	for i := which.from(0); i >= 0; i = which.from(i + 1) {
 		s := &slots[i]
 		if s.content != nil {

@@ -21,9 +21,14 @@ type pending struct {
 // list appends live messages from a sequence on, until there are count of them or bytes of bodies, at least one; those
 // whose content is in a file only are named in loads. The machine's lock is held.
 func (m *messages) list(from uint64, count, bytes int, into []Message) (out []Message, next uint64, loads []pending) {
+	return m.listBy(m.next, from, count, bytes, into)
+}
+
+// listBy is list of what a function finds.
+func (m *messages) listBy(find func(from uint64) (uint64, bool), from uint64, count, bytes int, into []Message) (out []Message, next uint64, loads []pending) {
 	out, next = into, max(from, 1)
 	var open opened
-	for sequence, ok := m.next(next); ok && count > 0 && bytes > 0; sequence, ok = m.next(next) {
+	for sequence, ok := find(next); ok && count > 0 && bytes > 0; sequence, ok = find(next) {
 		where, position, _ := m.at(sequence)
 		c := m.chunks[where]
 		s := &open.slots(c)[position]

@@ -39,6 +39,12 @@ func (m *messages) kill(sequence uint64, why Reason) bool {
 	c := m.writable(where)
 	m.version++
 	m.mark(c, position, c.slots[position].state|slotDying|uint32(why)<<slotReason)
+	if c.leveled.has(position) {
+		var one slotSet
+		one.add(position)
+		m.leaveLevels(c, c.slots, one)
+		c.leveled.remove(position)
+	}
 	c.live.remove(position)
 	c.dying.add(position)
 	m.count--

@@ -17,8 +17,9 @@ func (m *Machine) ReadKept(number, from, to uint64, count, bytes int) (out []Kep
 	var messages []Message
 	var states []uint32
 	var suspicion uint64
+	var levels priorities
 	err = m.reading(number, &messages, func(q *queue) (loads []pending) {
-		suspicion = q.suspicion
+		suspicion, levels = q.suspicion, q.rules.priorities
 		messages, states, next, loads = q.messages.listKept(from, to, count, max(bytes, 1))
 		return loads
 	})
@@ -30,7 +31,7 @@ func (m *Machine) ReadKept(number, from, to uint64, count, bytes int) (out []Kep
 		state := states[i]
 		msg.Redelivered = msg.Redelivered || msg.Sequence <= suspicion
 		out[i] = Kept{Message: msg, Dying: state&slotDying != 0, Claimed: state&slotClaimed != 0, Deferred: state&slotDeferred != 0,
-			Priority: uint8(state >> slotPriority)}
+			Priority: levels.level(levelCode(state))}
 		if out[i].Dying {
 			out[i].Reason = Reason(state >> slotReason & 3)
 		}

@@ -14,9 +14,13 @@ const readAttempts = 5
 // go on from. A queue that is gone yields nothing. A body that is damaged on disk is an error naming file and offset.
 // Properties are as published without the BCC header: this is the one place where it is taken out (see StripBCC).
 func (m *Machine) Read(number, from uint64, count, bytes int, into []Message) (out []Message, next uint64, err error) {
+	return m.read(number, from, count, bytes, into, func(q *queue, from uint64) (uint64, bool) { return q.messages.next(from) })
+}
+
+func (m *Machine) read(number, from uint64, count, bytes int, into []Message, find func(*queue, uint64) (uint64, bool)) (out []Message, next uint64, err error) {
 	out, next = into, from
 	err = m.reading(number, &out, func(q *queue) (loads []pending) {
-		out, next, loads = q.messages.list(from, count, max(bytes, 1), into)
+		out, next, loads = q.messages.listBy(func(from uint64) (uint64, bool) { return find(q, from) }, from, count, max(bytes, 1), into)
 		for i := len(into); i < len(out); i++ {
 			out[i].Redelivered = out[i].Redelivered || out[i].Sequence <= q.suspicion
 		}

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"testing"
@@ -22,6 +23,7 @@ type modelMessages struct {
 	hashes map[uint64]uint64
 	bytes  map[uint64]int
 	places map[uint64]place // of those that are in a file
+	codes  map[uint64]uint8 // of those that are of no plain level
 }
 
 func (m *modelMessages) remove(s uint64) bool {
@@ -34,9 +36,9 @@ func (m *modelMessages) remove(s uint64) bool {
 
 func (m *modelMessages) state(s uint64) uint32 {
 	if slices.Contains(m.dying, s) {
-		return m.counts[s] | slotDying | uint32(m.why[s])<<slotReason
+		return m.counts[s] | slotDying | uint32(m.why[s])<<slotReason | uint32(m.codes[s])<<slotPriority
 	}
-	return m.counts[s]
+	return m.counts[s] | uint32(m.codes[s])<<slotPriority
 }
 
 func (m *modelMessages) check(t *rapid.T, q *messagesView) {
@@ -125,7 +127,7 @@ func TestMessagesEqualModel(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var q messages
-		model := &modelMessages{why: map[uint64]Reason{}, expiry: map[uint64]int64{}, counts: map[uint64]uint32{}, hashes: map[uint64]uint64{}, bytes: map[uint64]int{}, places: map[uint64]place{}}
+		model := &modelMessages{why: map[uint64]Reason{}, expiry: map[uint64]int64{}, codes: map[uint64]uint8{}, counts: map[uint64]uint32{}, hashes: map[uint64]uint64{}, bytes: map[uint64]int{}, places: map[uint64]place{}}
 		var views []kept
 		paging := newPager(Options{Files: vfs.NewMem(), Dir: "/", pageBytes: rapid.SampledFrom([]int{1, 3000, 10_000}).Draw(t, "page bytes")})
 		sequence := rapid.Custom(func(t *rapid.T) uint64 { return rapid.Uint64Range(0, model.last+3).Draw(t, "sequence") })
@@ -136,7 +138,10 @@ func TestMessagesEqualModel(t *testing.T) {
 					model.last++
 					expires := drawnExpiry(t)
 					model.expiry[model.last] = expires
-					if got := q.append(c, expires); got != model.last {
+					if rapid.IntRange(0, 3).Draw(t, "leveled") == 0 {
+						model.codes[model.last] = rapid.SampledFrom([]uint8{1, 2, 5, 255}).Draw(t, "code")
+					}
+					if got := q.appendIn(model.codes[model.last], c, expires); got != model.last {
 						t.Fatalf("sequence %d, want %d", got, model.last)
 					}
 					model.live = append(model.live, model.last)
@@ -317,6 +322,7 @@ func TestMessagesEqualModel(t *testing.T) {
 						}
 					}
 				}
+				checkLevels(t, &q, model)
 				if q.weights() != (weights{memory, unwritten, index}) {
 					t.Fatalf("the weights are %+v, not %d, %d, %d", q.weights(), memory, unwritten, index)
 				}
@@ -327,6 +333,32 @@ func TestMessagesEqualModel(t *testing.T) {
 			views[i].model.check(t, &views[i].view)
 		}
 	})
+}
+
+// checkLevels reads the queue level by level.
+func checkLevels(t *rapid.T, q *messages, model *modelMessages) {
+	const plain = 3
+	want := slices.Clone(model.live)
+	rank := func(s uint64) float64 {
+		if code := model.codes[s]; code != 0 {
+			return float64(code)
+		}
+		return plain + 0.5
+	}
+	slices.SortStableFunc(want, func(a, b uint64) int { return cmp.Compare(rank(b), rank(a)) })
+	var got []uint64
+	for _, code := range q.codes(plain, nil) {
+		before := len(got)
+		for s, ok := q.nextIn(code, 0); ok; s, ok = q.nextIn(code, s+1) {
+			got = append(got, s)
+		}
+		if before == len(got) || code != 0 && q.levelOf(code).last() != got[len(got)-1] {
+			t.Fatalf("level %d has %d messages", code, len(got)-before)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("by levels there are %v, the model has %v", got, want)
+	}
 }
 
 func drawnExpiry(t *rapid.T) int64 {

@@ -54,6 +54,7 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 			}
 		}
 		q.checkKept(t, machine)
+		q.checkLevels(t, machine)
 		got, _, err := machine.Read(q.number, 0, 1<<20, 1<<30, nil)
 		if err != nil || len(got) != len(q.live) {
 			bad("messages of queue "+q.name, fmt.Sprint(len(got), err), len(q.live))

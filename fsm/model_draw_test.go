@@ -123,6 +123,10 @@ func (d drawer) publish() *Publish {
 		Properties: properties(drawOf(d, "headers", nil, table("h", "1"), table("g", "2", "x-h", "1"), table("h", "3"),
 			append(table("h", "1"), drawnCC...), append(bytes.Clone(drawnBCC), table("h", "1")...), append(bytes.Clone(drawnBCC), drawnCC...), table("CC", "text"), drawnDelay, drawnDelay, append(bytes.Clone(drawnBCC), drawnDelay...), table("x-delay", int8(-9))), drawOf[byte](d, "mode", 0, 1, 2, 2)),
 		Body: make([]byte, drawOf(d, "size", 0, 1, 20, 300))}
+	if priority := drawOf(d, "priority", -1, -1, 0, 3, 4, 9, 200); priority >= 0 {
+		p.Properties[0] |= priorityFlag >> 8
+		p.Properties = append(p.Properties, byte(priority))
+	}
 	if len(d.m.queues) > 0 && drawOf(d, "to a queue", 0, 1, 1) == 1 {
 		q := rapid.SampledFrom(d.m.queues).Draw(d.T, "reached")
 		p.Vhost, p.Exchange, p.RoutingKey = q.vhost.number, "", q.name
@@ -165,7 +169,7 @@ func (d drawer) part() *BodyPart {
 
 func (d drawer) queueArguments() []byte {
 	return drawOf(d, "arguments", nil, nil, drawnOnce, drawnOnce, drawnEver, drawnPlain, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
-		table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept)
+		table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept, drawnLevels)
 }
 
 // town draws what most of a history needs to be about something: queues that a fanout reaches.
@@ -277,6 +281,8 @@ func (d drawer) command() Command {
 	}
 	return d.publish()
 }
+
+var drawnLevels = table("x-max-priority", int8(4))
 
 // Queues with dead letters, whose exchange is amq.fanout.
 var (

@@ -49,6 +49,18 @@ func propertyAt(p []byte, flag uint16) (from, to int, ok bool) {
 	return from, to, true
 }
 
+// priorityOf returns the priority of property bytes; ok is false without one.
+func priorityOf(p []byte) (priority uint8, ok bool) {
+	if len(p) < 2 || big.Uint16(p)&priorityFlag == 0 {
+		return 0, false
+	}
+	from, to, ok := propertyAt(p, priorityFlag)
+	if !ok || to-from != 1 {
+		return 0, false
+	}
+	return p[from], true
+}
+
 // expirationOf returns the expiration of property bytes in ms and as it was written; ok is false without one.
 func expirationOf(p []byte) (ms int64, text string, ok bool) {
 	if len(p) < 2 || big.Uint16(p)&expirationFlag == 0 {

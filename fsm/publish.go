@@ -114,17 +114,22 @@ func (s *state) enqueue(queues []*queue, c *content) (longest *queue) {
 	if !limited {
 		ttl = -1
 	}
+	priority, prior := priorityOf(c.properties)
 	var kept *content // of a transient message, for the queues that keep everything (rule 9)
 	for _, q := range queues {
+		code := uint8(0)
+		if prior && q.rules.highest > 0 {
+			code = q.rules.code(priority)
+		}
 		if c.transient && q.keepAll {
 			if kept == nil {
 				kept = s.content()
 				*kept = *c
 				kept.transient = false
 			}
-			q.messages.append(kept, s.expiry(q, ttl))
+			q.messages.appendIn(code, kept, s.expiry(q, ttl))
 		} else {
-			q.messages.append(c, s.expiry(q, ttl))
+			q.messages.appendIn(code, c, s.expiry(q, ttl))
 		}
 		s.taken += contentBytes + uint64(len(c.body)+len(c.properties))
 		if longest == nil || q.messages.bytes > longest.messages.bytes {

@@ -2,6 +2,7 @@ package fsm
 
 // queueRules are what a queue does with its messages beyond keeping them.
 type queueRules struct {
+	priorities
 	ttl             int64 // ms that a message lives; -1: for ever
 	deliveryLimit   int64 // returns after which a message dies at the next; -1: none
 	deadLetter      bool  // messages that die go to an exchange
@@ -36,6 +37,11 @@ func (s *settings) integer(argument string) int64 {
 }
 
 func (s *settings) rules() (r queueRules) {
+	if highest := s.integer("x-max-priority"); highest > 0 {
+		r.priorities = priorities{highest: uint8(min(highest, 255))}
+	} else if kind, _ := s.text("x-queue-type"); kind == "quorum" {
+		r.priorities = quorumPriorities
+	}
 	r.ttl = s.integer("x-message-ttl")
 	r.deliveryLimit = s.integer("x-delivery-limit")
 	r.deadExchange, r.deadLetter = s.text("x-dead-letter-exchange")

@@ -34,6 +34,7 @@ func (b *rebuilt) add(e *store.Entry, file uint32, c *content) error {
 	if i, ok := slices.BinarySearchFunc(b.queue.Changes, e.Sequence, bySequence); ok {
 		s.state = b.queue.Changes[i].State &^ slotFixed
 	}
+	s.state |= uint32(e.Priority) << slotPriority
 	if e.Transient {
 		s.state |= slotTransient
 	}

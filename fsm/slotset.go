@@ -24,6 +24,16 @@ func (s *slotSet) from(i int) int {
 	return -1
 }
 
+// last returns the last position, or -1.
+func (s *slotSet) last() int {
+	for w := len(s) - 1; w >= 0; w-- {
+		if s[w] != 0 {
+			return w*64 + 63 - bits.LeadingZeros64(s[w])
+		}
+	}
+	return -1
+}
+
 func (s *slotSet) count() (n int) {
 	for _, word := range s {
 		n += bits.OnesCount64(word)

@@ -285,7 +285,7 @@ func finish(jobs []*job) error {
 // record is the message at a position, whose content is in memory, as a file keeps it.
 func (c *chunk) record(position int) *store.Record {
 	of := c.slots[position].content
-	return &store.Record{Sequence: c.first() + uint64(position), Hash: of.hash, ID: of.id, Transient: of.transient, Deaths: of.deaths,
+	return &store.Record{Sequence: c.first() + uint64(position), Hash: of.hash, ID: of.id, Transient: of.transient, Deaths: of.deaths, Priority: levelCode(c.slots[position].state),
 		Expires: c.expiresAt(position), Exchange: of.exchange, RoutingKey: of.routingKey, Properties: of.properties, Body: of.body}
 }
 
