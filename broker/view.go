@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -30,11 +29,10 @@ type view struct {
 	deleting  chan struct{} // closed when a delete that looked at the consumers has its result; nil without one
 	frozen    int           // purges and deletes between their cut and their result: nothing is handed out (rule 3)
 
-	cursor   uint64        // the truth has been read up to here
-	ahead    []fsm.Message // read and not handed out, before cursor
-	returned sequenceHeap  // before ahead: live again
-	held     runSet        // handed out, and not settled in the truth yet
-	age      time.Duration // of the leadership when deliverSome began: one look at the clock for many deliveries
+	reading
+	levels *readings     // of a queue with priorities; nil otherwise
+	held   runSet        // handed out, and not settled in the truth yet
+	age    time.Duration // of the leadership when deliverSome began: one look at the clock for many deliveries
 
 	unwanted uint64 // what lives for no time and is not above it expires: nobody was there for it
 
@@ -45,7 +43,11 @@ type view struct {
 }
 
 func newView(l *leadership, q fsm.QueueInfo) *view {
-	return &view{leadership: l, queue: q, single: q.SingleActiveConsumer(), quorum: q.Quorum(), expires: q.Expires(), signal: make(chan struct{}, 1), cursor: q.FirstLive, mark: q.Mark, asked: q.Mark, unwanted: q.Next - 1}
+	v := &view{leadership: l, queue: q, single: q.SingleActiveConsumer(), quorum: q.Quorum(), expires: q.Expires(), signal: make(chan struct{}, 1), reading: reading{cursor: q.FirstLive}, mark: q.Mark, asked: q.Mark, unwanted: q.Next - 1}
+	if q.Prioritized() {
+		v.levels = &readings{}
+	}
+	return v
 }
 
 // wake lets dispatch look again. It never blocks.
@@ -114,7 +116,7 @@ func (v *view) deliverSome() (more bool) {
 		v.held.add(m.Sequence)
 		if !c.channel.deliver(c, v, &m) { // closed or out of credit meanwhile: it was not handed out
 			v.held.remove(m.Sequence)
-			heap.Push(&v.returned, m.Sequence)
+			v.putBack(m.Sequence)
 			continue
 		}
 		if c.autoAck {
@@ -141,7 +143,7 @@ func (v *view) handOut(ctx context.Context) error {
 			continue
 		}
 		v.mu.Lock()
-		waiting := len(v.ahead) > 0 && v.asked > v.mark && v.pick() != nil
+		waiting := v.hasRead() && v.asked > v.mark && v.pick() != nil
 		v.mu.Unlock()
 		if !waiting {
 			return nil
@@ -194,42 +196,6 @@ func (v *view) take() (m fsm.Message, ok bool) {
 			return m, ok
 		}
 	}
-}
-
-// front removes the first live message from the view, and says whether it was handed out before. The caller holds mu.
-func (v *view) front() (m fsm.Message, returned, ok bool) {
-	machine, number := v.leadership.broker.machine, v.queue.Number
-	for len(v.returned) > 0 && (len(v.ahead) == 0 || v.returned[0] < v.ahead[0].Sequence) {
-		sequence := heap.Pop(&v.returned).(uint64)
-		m, live, err := machine.Get(number, sequence)
-		if err != nil {
-			heap.Push(&v.returned, sequence)
-			v.damaged(err)
-			return m, false, false
-		}
-		if live {
-			return m, true, true
-		}
-	}
-	if len(v.ahead) == 0 {
-		messages, next, err := machine.Read(number, v.cursor, readAheadCount, readAheadBytes, v.ahead[:0])
-		if err != nil {
-			v.damaged(err)
-			return m, false, false
-		}
-		v.ahead, v.cursor = messages, max(next, v.cursor)
-		if len(messages) == 0 {
-			return m, false, false
-		}
-	}
-	m = v.ahead[0]
-	v.reserve(m.Sequence)
-	if m.Sequence > v.mark {
-		return m, false, false
-	}
-	v.ahead[0] = fsm.Message{}
-	v.ahead = v.ahead[1:]
-	return m, false, true
 }
 
 func (v *view) damaged(err error) {
@@ -289,7 +255,7 @@ func (v *view) settled(kind fsm.SettleKind, sequences []uint64) {
 	for _, q := range sequences {
 		v.held.remove(q)
 		if kind == fsm.Return {
-			heap.Push(&v.returned, q)
+			v.putBack(q)
 		}
 	}
 	v.mu.Unlock()
@@ -304,9 +270,7 @@ func (v *view) freeze() []fsm.Run {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.frozen++
-	if len(v.ahead) > 0 { // read it again afterwards: it may be gone
-		v.cursor, v.ahead = v.ahead[0].Sequence, nil
-	}
+	v.readAfresh()
 	return v.held.runs()
 }
 
@@ -341,17 +305,4 @@ func (v *view) close(gone bool) {
 			c.channel.cancelled(c)
 		}
 	}
-}
-
-// sequenceHeap is a min-heap of sequence numbers.
-type sequenceHeap []uint64
-
-func (h sequenceHeap) Len() int           { return len(h) }
-func (h sequenceHeap) Less(i, j int) bool { return h[i] < h[j] }
-func (h sequenceHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *sequenceHeap) Push(x any)        { *h = append(*h, x.(uint64)) }
-func (h *sequenceHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

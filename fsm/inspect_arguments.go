@@ -12,6 +12,12 @@ func (q *QueueInfo) Quorum() bool {
 	return f != nil && string(f.value) == "quorum"
 }
 
+// Prioritized reports whether the queue knows priorities: x-max-priority, or any queue declared as a quorum queue.
+func (q *QueueInfo) Prioritized() bool {
+	fields, _ := parseTable(q.Arguments, nil)
+	return (&settings{arguments: fields}).rules().highest > 0
+}
+
 // SingleActiveConsumer reports whether only one of the queue's consumers receives at a time.
 func (q *QueueInfo) SingleActiveConsumer() bool {
 	f := q.argument("x-single-active-consumer")
