@@ -2,8 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
-	"io"
 	"maps"
 	"net"
 	"slices"
@@ -257,72 +255,4 @@ func (n *connection) unblock() {
 		n.blocked = false
 		n.send(0, &amqp091.ConnectionUnblocked{})
 	}
-}
-
-// deadlineReader bounds the reads of a socket and can be interrupted for good.
-type deadlineReader struct {
-	conn   net.Conn
-	before func() // called ahead of each read: what has come in so far is all there is to do; may block
-
-	mu          sync.Mutex
-	until       time.Time     // of all reads together; guarded by mu
-	timeout     time.Duration // of each read, 0: none; guarded by mu
-	interrupted bool          // guarded by mu
-}
-
-var errInterrupted = errors.New("interrupted")
-
-func (r *deadlineReader) Read(b []byte) (int, error) {
-	r.before()
-	if err := r.arm(); err != nil {
-		return 0, err
-	}
-	n, err := r.conn.Read(b)
-	if err != nil && err != io.EOF {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.interrupted {
-			return n, errInterrupted
-		}
-	}
-	return n, err
-}
-
-func (r *deadlineReader) arm() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.interrupted:
-		return errInterrupted
-	case !r.until.IsZero():
-		return r.conn.SetReadDeadline(r.until)
-	case r.timeout > 0:
-		return r.conn.SetReadDeadline(time.Now().Add(r.timeout))
-	}
-	return nil
-}
-
-// within bounds all reads from now on by a time, or each read by a timeout; zero values lift the bounds.
-func (r *deadlineReader) within(until time.Time, timeout time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.until, r.timeout = until, timeout
-	if !r.interrupted {
-		_ = r.conn.SetReadDeadline(until)
-	}
-}
-
-// resume ends the effect of interrupt.
-func (r *deadlineReader) resume() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.interrupted = false
-}
-
-// interrupt ends the read under way, and all to come until resume.
-func (r *deadlineReader) interrupt() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.interrupted = true
-	_ = r.conn.SetReadDeadline(time.Unix(1, 0))
 }

@@ -44,21 +44,6 @@ type connection struct {
 	opened  chan struct{}   // closed when current is set; guarded by mu
 }
 
-// deadlineReader gives each read of the socket the same time.
-type deadlineReader struct {
-	conn    net.Conn
-	timeout time.Duration // 0: none
-}
-
-func (r *deadlineReader) Read(b []byte) (int, error) {
-	if r.timeout > 0 {
-		if err := r.conn.SetReadDeadline(time.Now().Add(r.timeout)); err != nil {
-			return 0, err
-		}
-	}
-	return r.conn.Read(b)
-}
-
 func newConnection(s *Server, c net.Conn) *connection {
 	n := &connection{server: s, conn: c, quit: make(chan struct{}), channels: map[uint32]*channel{}, closing: map[uint32]*channel{}, opened: make(chan struct{})}
 	n.reads.conn = c
