@@ -191,3 +191,45 @@ func TestDeduplicationIsBounded(t *testing.T) {
 		t.Fatalf("%d and %d values are left, %d in all", a, b, s.remembered)
 	}
 }
+
+// TestDeduplicationRulesChange: other bounds count at once for what is remembered, another header begins anew.
+func TestDeduplicationRulesChange(t *testing.T) {
+	m := New(Options{})
+	l := &entryLog{t: t, machines: []*Machine{m}}
+	l.apply(PutQueue{Vhost: 1, Name: "q", Durable: true, Arguments: table("x-deduplication-header", "id", "x-deduplication-window", int32(0))})
+	q := m.state.queues[mustQueue(t, m, "q")]
+	fresh := func(id string) bool {
+		before := q.messages.count
+		l.apply(headed("", "q", "id", id, "other", id))
+		return q.messages.count > before
+	}
+	for _, id := range []string{"1", "2", "3", "4"} {
+		fresh(id)
+	}
+	change := func(d deduplication) {
+		q.window = m.state.changeWindow(q.number, q.window, d)
+		l.apply()
+	}
+	change(deduplication{header: "id", size: 2})
+	if fresh("3") || fresh("4") || !fresh("2") {
+		t.Fatal("not the last two count")
+	}
+	change(deduplication{header: "id", size: 10, window: 50})
+	if fresh("2") || len(m.state.aging) != 1 {
+		t.Fatal("what was remembered is gone, or does not age")
+	}
+	l.index += 10
+	if !fresh("2") {
+		t.Fatal("the time does not count")
+	}
+	change(deduplication{header: "other", size: 10})
+	if !fresh("2") || fresh("2") || len(m.state.aging) != 0 {
+		t.Fatal("another header did not begin anew")
+	}
+	change(deduplication{})
+	for range 2 {
+		if !fresh("2") || q.window != nil || m.state.remembered != 0 {
+			t.Fatal("without a header something is remembered")
+		}
+	}
+}

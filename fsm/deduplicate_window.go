@@ -76,6 +76,22 @@ func (s *state) insertWindow(number uint64, rules deduplication) *window {
 	return w
 }
 
+// changeWindow gives an exchange or a queue other rules, and returns what is its window then. Another header is another
+// window; with the same one what is remembered stays, and the new bounds count for it too.
+func (s *state) changeWindow(number uint64, w *window, rules deduplication) *window {
+	if w == nil || w.rules.header != rules.header {
+		s.removeWindow(w)
+		return s.insertWindow(number, rules)
+	}
+	if w.isAging() {
+		heap.Remove(&s.aging, w.place)
+	}
+	if w.rules = rules; w.isAging() {
+		heap.Push(&s.aging, w)
+	}
+	return w
+}
+
 // removeWindow forgets everything.
 func (s *state) removeWindow(w *window) {
 	if w == nil {
