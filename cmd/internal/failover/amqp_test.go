@@ -114,6 +114,9 @@ type amqpPublisher struct {
 	perSecond float64
 	began     time.Time
 
+	times   int                                // that it publishes each message; 0 is once
+	sending func(*amqp.Channel, message) error // nil: to the exchange without a key
+
 	next        uint32
 	unconfirmed []message // in the order of publishing
 }
@@ -145,10 +148,10 @@ func (p *amqpPublisher) run(ctx context.Context) {
 }
 
 // given reports whether nobody waits for confirms any more.
-func (p *amqpPublisher) given() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.abandoned
+func (l *load) given() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.abandoned
 }
 
 // publish publishes on a channel until that ends, or there is nothing more to do.
@@ -173,8 +176,11 @@ func (p *amqpPublisher) publish(ctx, within context.Context, ch *amqp.Channel) {
 			if !confirm.Ack {
 				p.t.Errorf("message %v was refused", p.unconfirmed[0])
 			}
-			p.confirmed(p.unconfirmed[0])
+			m := p.unconfirmed[0]
 			p.unconfirmed = p.unconfirmed[1:]
+			if len(p.unconfirmed) == 0 || p.unconfirmed[0] != m {
+				p.confirmed(m)
+			}
 		case <-tick.C:
 			if ctx.Err() != nil {
 				if p.given() {
@@ -188,9 +194,13 @@ func (p *amqpPublisher) publish(ctx, within context.Context, ch *amqp.Channel) {
 				p.mu.Lock()
 				p.published[m] = false
 				p.mu.Unlock()
-				p.unconfirmed = append(p.unconfirmed, m)
-				if p.send(ch, m) != nil {
-					return
+				for range max(p.times, 1) {
+					p.unconfirmed = append(p.unconfirmed, m)
+				}
+				for range max(p.times, 1) {
+					if p.send(ch, m) != nil {
+						return
+					}
 				}
 			}
 		case <-within.Done():
@@ -200,6 +210,9 @@ func (p *amqpPublisher) publish(ctx, within context.Context, ch *amqp.Channel) {
 }
 
 func (p *amqpPublisher) send(ch *amqp.Channel, m message) error {
+	if p.sending != nil {
+		return p.sending(ch, m)
+	}
 	return ch.Publish(p.exchange, "", false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: m.body(bodyBytes)})
 }
 
