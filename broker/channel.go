@@ -285,7 +285,7 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 	v.mu.Unlock()
 	for {
 		v.mu.Lock()
-		m, ok := v.take()
+		m, ok := v.takeForGet(ch)
 		if ok {
 			v.held.add(m.Sequence)
 			ch.mu.Lock()

@@ -18,8 +18,9 @@ const (
 	maxExchangesCached = 256    // of a session
 	readAheadCount     = 256    // messages a view reads at once
 	readAheadBytes     = 1 << 20
-	maxHandOut         = 16   // times readAheadCount messages that a request hands to consumers before it looks itself
-	markStep           = 8192 // sequence numbers that a view reserves at once (rule 11)
+	maxHandOut         = 16    // times readAheadCount messages that a request hands to consumers before it looks itself
+	maxAside           = 16384 // messages of groups that a view sets aside; then it reads no further
+	markStep           = 8192  // sequence numbers that a view reserves at once (rule 11)
 	maxAckTimeout      = 365 * 24 * time.Hour
 	dropStep           = 1000 // objects that one command of a leadership's start deletes
 

@@ -25,6 +25,7 @@ type settling struct {
 // submitSettle puts the end of deliveries into the lane; nobody hears of it but the view and the consumers whose credit
 // waits for it. It does not wait for room: what is delivered bounds what can be settled.
 func (l *lane) submitSettle(v *view, kind fsm.SettleKind, consumers []*consumer, sequences ...uint64) {
+	v.returning(kind, sequences, 1)
 	p := l.proposer
 	p.mu.Lock()
 	if o := l.open; o != nil && o.view == v && o.kind == kind && len(o.sequences) < maxJoined {

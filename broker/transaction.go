@@ -159,6 +159,7 @@ func (ch *Channel) collectSettle(t *transaction, o *Operation) (err error) {
 	t.settled, t.kinds = append(t.settled, some), append(t.kinds, o.Kind)
 	for i := range some.list {
 		p := &some.list[i]
+		p.view.returning(o.Kind, p.sequences(), 1)
 		t.command.Operations = append(t.command.Operations, &fsm.Settle{Queue: p.view.queue.Number, Kind: o.Kind, Runs: toRuns(p.sequences())})
 	}
 	return err
@@ -182,18 +183,24 @@ func (ch *Channel) committed(t *transaction) {
 // restore makes outstanding again what a transaction took that failed. When the channel was closed meanwhile it
 // returns to its queues, behind the transaction: that may still be applied.
 func (ch *Channel) restore(t *transaction) {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
 	var all []entry
 	for i := range t.settled {
 		for _, p := range t.settled[i].list {
-			if ch.closed {
-				ch.session.lane.submitSettle(p.view, fsm.Return, nil, p.sequences()...)
-			}
+			p.view.returning(t.kinds[i], p.sequences(), -1)
 			all = append(all, p.entries...)
 		}
 	}
-	if !ch.closed && len(all) > 0 {
+	ch.mu.Lock()
+	closed := ch.closed
+	if !closed && len(all) > 0 {
 		ch.unacked.putBack(all)
+	}
+	ch.mu.Unlock()
+	for i := range t.settled {
+		for _, p := range t.settled[i].list {
+			if closed {
+				ch.session.lane.submitSettle(p.view, fsm.Return, nil, p.sequences()...)
+			}
+		}
 	}
 }

@@ -32,6 +32,7 @@ type view struct {
 	reading
 	levels *readings     // of a queue with priorities; nil otherwise
 	held   runSet        // handed out, and not settled in the truth yet
+	groups *groups       // nil unless messages go out by groups
 	age    time.Duration // of the leadership when deliverSome began: one look at the clock for many deliveries
 
 	unwanted uint64 // what lives for no time and is not above it expires: nobody was there for it
@@ -47,6 +48,7 @@ func newView(l *leadership, q fsm.QueueInfo) *view {
 	if q.Prioritized() {
 		v.levels = &readings{}
 	}
+	v.groups = newGroups(v)
 	return v
 }
 
@@ -109,14 +111,21 @@ func (v *view) deliverSome() (more bool) {
 			more = false
 			break
 		}
-		if m, more = v.take(); !more {
+		turn := c
+		if v.groups == nil {
+			m, more = v.take()
+		} else {
+			m, c, more = v.takeGrouped(turn)
+		}
+		if !more {
 			break
 		}
-		v.turns.served(c)
+		if c == turn {
+			v.turns.served(c)
+		}
 		v.held.add(m.Sequence)
 		if !c.channel.deliver(c, v, &m) { // closed or out of credit meanwhile: it was not handed out
-			v.held.remove(m.Sequence)
-			v.putBack(m.Sequence)
+			v.notHeld(m.Sequence, fsm.Return)
 			continue
 		}
 		if c.autoAck {
@@ -235,6 +244,7 @@ func (v *view) reserve(sequence uint64) {
 // settle sends the end of deliveries through a lane and, once it is applied, lets go of the messages, or has them
 // back when they return. done, if any, hears of it afterwards.
 func (v *view) settle(l *lane, kind fsm.SettleKind, sequences []uint64, done func(fsm.Result)) {
+	v.returning(kind, sequences, 1)
 	c := &fsm.Settle{Queue: v.queue.Number, Kind: kind, Runs: toRuns(sequences)}
 	applied := CompleterFunc(func(r fsm.Result) {
 		if r.Code == fsm.OK {
@@ -253,14 +263,21 @@ func (v *view) settle(l *lane, kind fsm.SettleKind, sequences []uint64, done fun
 func (v *view) settled(kind fsm.SettleKind, sequences []uint64) {
 	v.mu.Lock()
 	for _, q := range sequences {
-		v.held.remove(q)
-		if kind == fsm.Return {
-			v.putBack(q)
-		}
+		v.notHeld(q, kind)
 	}
 	v.mu.Unlock()
-	if kind == fsm.Return {
+	if kind == fsm.Return || v.groups != nil {
 		v.wake()
+	}
+}
+
+// notHeld lets go of a message that was handed out, or has it back. The caller holds mu.
+func (v *view) notHeld(sequence uint64, kind fsm.SettleKind) {
+	v.held.remove(sequence)
+	if v.groups != nil {
+		v.groups.settled(sequence, kind)
+	} else if kind == fsm.Return {
+		v.putBack(sequence)
 	}
 }
 

@@ -54,6 +54,7 @@ var queueArguments = append([]queueArgument{
 	{"x-max-age", stream, anything},
 	{"x-stream-max-segment-size-bytes", stream, anything},
 	{"x-stream-filter-size-bytes", stream, anything},
+	{"x-group-key", classic | quorum, nameOfHeader},
 }, deduplicationArguments...)
 
 // typesIn returns the types that the arguments of a queue allow.
