@@ -20,6 +20,7 @@ const (
 // Bounds of the time that a process takes to end beyond CloseWithin: whatever hangs in it must not keep it.
 const (
 	endWithin  = 5 * time.Second
+	nodeWithin = 4 * time.Second // of that, for the node itself, whatever its clients took
 	failWithin = 2 * time.Second // after a failure
 )
 

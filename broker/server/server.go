@@ -235,6 +235,11 @@ func (s *Server) shut(err error, stop context.CancelFunc, work *sync.WaitGroup) 
 	}
 	s.management.Close(within)
 	stop()
+	if until, _ := within.Deadline(); err == nil && time.Until(until) < nodeWithin {
+		var ended context.CancelFunc
+		within, ended = context.WithTimeout(context.WithoutCancel(within), nodeWithin)
+		defer ended()
+	}
 	closed := s.node.Close(within)
 	work.Wait()
 	return errors.Join(closed, s.machine.Close(), s.unlock())
