@@ -17,11 +17,11 @@ func expiring(t *testing.T, name string, ms int32, more amqp091.Map) *amqp091.Qu
 func TestRow203QueueExpires(t *testing.T) {
 	c, ch := begin(t)
 	consumed, got, left, quorum := name(t, "consumed"), name(t, "got"), name(t, "left"), name(t, "quorum")
-	ch.Declare(expiring(t, consumed, 100, nil))
+	ch.Declare(expiring(t, consumed, 1500, nil)) // time enough for a busy machine to consume, and to get below
 	other := c.Channel(2)
 	other.Consume(consumed, "")
-	ch.Declare(expiring(t, got, 1500, nil))
-	ch.Declare(expiring(t, left, 1501, nil))
+	ch.Declare(expiring(t, got, 4000, nil))
+	ch.Declare(expiring(t, left, 4001, nil))
 	ch.Declare(expiring(t, quorum, 100, amqp091.Map{"x-queue-type": "quorum"}))
 	ch.Bind(left, "amq.direct", left, nil)
 	ch.Put("", left, "lost")
