@@ -41,4 +41,5 @@ func TestRow203QueueExpires(t *testing.T) {
 	if d := ch.MustGet(got); d.Text() != "there" {
 		t.Fatalf("got %q", d.Text())
 	}
+	ch.Call(&amqp091.QueueDelete{Queue: got})
 }
