@@ -14,7 +14,7 @@ func (s *state) apply(index, term uint64, entry []byte, ring *hashRing) (Header,
 		return h, nil, fmt.Errorf("%w: entry %d has a damaged header", ErrEntry, index)
 	}
 	s.index, s.term, s.position = index, term, 0
-	s.grown, s.deleted, s.died, s.suspect = nil, nil, nil, nil
+	s.grown, s.deleted, s.died, s.suspect, s.overran, s.limited = nil, nil, nil, nil, false, nil
 	results := make([]Result, h.Count)
 	if h.Term != term { // rule 1
 		for i := range results {
@@ -111,6 +111,10 @@ func (s *state) dispatch(c Command) Result {
 		return s.applyExpire(c)
 	case *DeadLetter:
 		return s.applyDeadLetter(c)
+	case *Claim:
+		return s.applyClaim(c)
+	case *Trim:
+		return s.applyTrim(c)
 	case *Move:
 		return s.applyMove(c)
 	case *DeleteMessages:

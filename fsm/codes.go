@@ -22,4 +22,7 @@ const (
 	StaleTerm Code = 610
 	// SequenceTooOld: a publish's producer sequence lies below the deduplication window; it had no effect (rule 5).
 	SequenceTooOld Code = 611
+	// QueueFull: a queue that the publish leads to refused it for want of room (x-overflow); other queues may have it.
+	// It does not count as having taken effect (rule 5).
+	QueueFull Code = 612
 )

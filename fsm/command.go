@@ -18,8 +18,9 @@ const (
 	OpSettle           Opcode = 17
 	OpExpire           Opcode = 18
 	OpTransaction      Opcode = 19
-	OpClaim            Opcode = 20 // reserved for length limits (rule 3)
+	OpClaim            Opcode = 20
 	OpDeadLetter       Opcode = 21
+	OpTrim             Opcode = 22
 	OpMove             Opcode = 23
 	OpDeleteMessages   Opcode = 24
 	OpRelease          Opcode = 26
@@ -174,6 +175,7 @@ const (
 	Acknowledge SettleKind = 0 // gone for good
 	Reject      SettleKind = 1 // gone; dead-lettered if the queue does that
 	Return      SettleKind = 2 // stays live, its delivery count is raised; above the queue's delivery limit it dies
+	Unclaim     SettleKind = 3 // stays live, and was not delivered: only its claim ends
 )
 
 // Settle ends the delivery of messages of one queue. Sequences that are not live are passed over (rule 2).

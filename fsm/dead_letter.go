@@ -56,6 +56,11 @@ func (s *state) applyDeadLetter(c *DeadLetter) Result {
 	if e != nil {
 		queues = slices.DeleteFunc(s.routing.route(e, d.key, d.properties), d.cycle)
 	}
+	if q.rules.keepDead {
+		if full := withoutRoom(queues, uint64(len(body)), q); full != nil {
+			return refuse(QueueFull, "queue '%s' in vhost '%s' has no room for the dead letters of queue '%s'", full.name, full.vhost.name, q.name)
+		}
+	}
 	if len(queues) == 0 && q.rules.keepDead {
 		return refuse(NotFound, "no queue for the dead letters of queue '%s' in vhost '%s'", q.name, q.vhost.name)
 	}
@@ -68,9 +73,17 @@ func (s *state) applyDeadLetter(c *DeadLetter) Result {
 		*letter = content{exchange: e.name, routingKey: d.key, properties: properties, body: body, deaths: d.deaths,
 			id: [2]uint64{s.index, s.position}, transient: isTransient(properties)}
 		letter.hash = letter.digest()
-		s.enqueue(queues, letter)
-		s.counters.deadLettered++
-		s.counters.routed += uint64(len(queues))
+		s.checked = q.rules.keepDead
+		refused, _ := s.enqueue(queues, letter)
+		s.checked = false
+		routed := len(queues) - refused
+		if routed == 0 {
+			s.counters.deadUnrouted++
+		} else {
+			s.counters.deadLettered++
+		}
+		s.counters.routed += uint64(routed)
+		queues = queues[:routed]
 	}
 	s.position++
 	q.messages.bury(c.Sequence)

@@ -8,7 +8,7 @@ import (
 
 var codeNames = map[Code]string{ContentTooLarge: "CONTENT_TOO_LARGE", AccessRefused: "ACCESS_REFUSED", NotFound: "NOT_FOUND",
 	ResourceLocked: "RESOURCE_LOCKED", PreconditionFailed: "PRECONDITION_FAILED", CommandInvalid: "COMMAND_INVALID",
-	NotAllowed: "NOT_ALLOWED", StaleTerm: "STALE_TERM", SequenceTooOld: "SEQUENCE_TOO_OLD"}
+	NotAllowed: "NOT_ALLOWED", StaleTerm: "STALE_TERM", SequenceTooOld: "SEQUENCE_TOO_OLD", QueueFull: "QUEUE_FULL"}
 
 // refuse makes the result of a command without effect.
 func refuse(code Code, format string, arguments ...any) Result {

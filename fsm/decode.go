@@ -30,7 +30,7 @@ func (d *decoder) decodeSettle(s *Settle) {
 	d.want(3)
 	s.Queue = d.uint()
 	kind := d.uint()
-	if kind > uint64(Return) {
+	if kind > uint64(Unclaim) {
 		d.fail()
 	}
 	s.Kind, s.Runs = SettleKind(kind), d.runs(s.Runs[:0])
@@ -166,6 +166,11 @@ func (d *decoder) command(op Opcode) (Command, error) {
 		}
 		d.decodePublish(&dead.Message)
 		c = dead
+	case OpClaim:
+		c = d.decodeClaim()
+	case OpTrim:
+		d.want(2)
+		c = &Trim{Queue: d.uint(), Limit: d.uint32()}
 	case OpMove:
 		c = d.decodeMove()
 	case OpDeleteMessages:

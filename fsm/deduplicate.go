@@ -131,25 +131,33 @@ func (s *state) remember(w *window, properties []byte) {
 	}
 }
 
-// deduplicate returns the queues that have not had a message with these properties. They have now, and so has the
-// exchange if the message reaches any queue.
-func (s *state) deduplicate(e *exchange, queues []*queue, properties []byte) []*queue {
-	if len(queues) > 0 {
+// deduplicate returns the queues that have not had a message with these properties and a body of so many bytes. They have
+// now, those excepted that will refuse it for want of room; and so has the exchange if the message reaches any queue and
+// none refuses it.
+func (s *state) deduplicate(e *exchange, queues []*queue, properties []byte, body uint64) []*queue {
+	reached := len(queues) > 0
+	fresh, refused := s.fresh(queues, properties, body)
+	if reached && !refused {
 		s.remember(e.window, properties)
 	}
-	return s.fresh(queues, properties)
+	return fresh
 }
 
-// fresh returns the queues that have not had a message with these properties. They have now.
-func (s *state) fresh(queues []*queue, properties []byte) []*queue {
-	fresh := queues[:0] // the scratch of routing
+// fresh returns the queues that have not had a message with these properties. They have now, unless they refuse it.
+func (s *state) fresh(queues []*queue, properties []byte, body uint64) (fresh []*queue, refused bool) {
+	fresh = queues[:0] // the scratch of routing
 	for _, q := range queues {
-		if !s.repeats(q.window, properties) {
+		if s.repeats(q.window, properties) {
+			continue
+		}
+		fresh = append(fresh, q)
+		if s.checked || q.hasRoom(1, body) {
 			s.remember(q.window, properties)
-			fresh = append(fresh, q)
+		} else {
+			refused = true
 		}
 	}
-	return fresh
+	return fresh, refused
 }
 
 // largestWindow returns the window with the most values, of several the youngest object's.

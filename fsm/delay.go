@@ -169,7 +169,7 @@ func (s *state) applyRelease(c *Release) Result {
 		s.counters.releasedUnrouted++
 	}
 	if len(s.windows) > 0 {
-		queues = s.fresh(queues, p.Properties)
+		queues, _ = s.fresh(queues, p.Properties, uint64(len(body)))
 	}
 	if len(queues) > 0 {
 		m := s.content()
@@ -177,8 +177,9 @@ func (s *state) applyRelease(c *Release) Result {
 		*m = content{exchange: e.name, routingKey: p.RoutingKey, properties: properties, body: body,
 			id: [2]uint64{s.index, s.position}, transient: isTransient(properties)}
 		m.hash = m.digest()
-		s.enqueue(queues, m)
-		s.counters.routed += uint64(len(queues))
+		refused, _ := s.enqueue(queues, m) // by a full queue: as if it had been published now, without a confirm
+		s.counters.routed += uint64(len(queues) - refused)
+		routed -= uint32(refused)
 	}
 	s.position++
 	s.counters.released++

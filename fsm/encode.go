@@ -204,6 +204,10 @@ func Size(c Command) int {
 		return fixed + 20*len(c.Runs)
 	case Settle:
 		return Size(&c)
+	case *Claim:
+		return fixed + 20*len(c.Runs)
+	case Claim:
+		return fixed + 20*len(c.Runs)
 	case *Move:
 		return fixed + c.size()
 	case Move:

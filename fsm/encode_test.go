@@ -23,7 +23,7 @@ func samples() []Command {
 		&Publish{Vhost: 1, Exchange: "e", RoutingKey: "k", Properties: []byte{0, 0}, Body: []byte("b")},
 		&Publish{1, "e", "k", []byte{0, 0}, []byte{}, 5, s, []byte("p"), 1 << 33},
 		&Publish{1, strings.Repeat("e", 32), strings.Repeat("k", 255), []byte{0, 0}, []byte("b"), 0, Session{}, []byte("p"), 256},
-		&Settle{9, Acknowledge, runs}, &Settle{9, Return, runs},
+		&Settle{9, Acknowledge, runs}, &Settle{9, Return, runs}, &Settle{9, Unclaim, runs}, &Claim{9, runs, 300, 1 << 33}, &Trim{9, 4096},
 		&Transaction{[]Command{&Publish{Vhost: 1, Exchange: "e", Properties: []byte{0, 0}, Body: []byte("b")}, &Settle{9, Reject, runs}}},
 		&ClientGone{s}, &LeaderStarted{"n1", true, boots}, &MemberBoots{boots}, &DropExclusive{7}, &DropTransient{8},
 		&ConsumerPresence{9, true}, &DeleteUnused{9, 1 << 41}, &UseQueue{9},

@@ -32,7 +32,7 @@ func (s *state) applyExpire(c *Expire) Result {
 	for _, r := range c.Runs {
 		for at, ok := q.messages.next(r.From); ok && at <= r.To; at, ok = q.messages.next(at + 1) {
 			where, position, _ := q.messages.at(at)
-			if e := q.messages.chunks[where].expiresAt(position); e != 0 && max(e, -e) <= s.clock {
+			if e := q.messages.chunks[where].expiresAt(position); e != 0 && max(e, -e) <= s.clock && !q.messages.claimed(at) {
 				s.die(q, at, Expired)
 				n++
 			}

@@ -69,6 +69,9 @@ func (q *queue) fixedDigest() uint64 {
 func (q *queue) digest() uint64 {
 	h := mixBools(q.fixed, q.hadConsumer, q.inUse)
 	h = mix(mix(mix(h, q.mark), q.suspicion), uint64(q.unusedSince))
+	if q.awaited != 0 {
+		h = mix(h, q.awaited)
+	}
 	return mix(mix(mix(h, q.messages.last), q.messages.count), q.messages.sum)
 }
 

@@ -66,7 +66,8 @@ func (m *Machine) Totals() Totals {
 		Acknowledged: s.counters.acknowledged, Rejected: s.counters.rejected, Returned: s.counters.returned, Expired: s.counters.expired,
 		DeadLettered: s.counters.deadLettered, DeadUnrouted: s.counters.deadUnrouted, OverDeliveryLimit: s.counters.overDeliveryLimit, Discarded: s.counters.discarded,
 		Moved: s.counters.moved, Deduplicated: s.counters.deduplicated, Waiting: s.waiting, WaitingBytes: s.waitingBytes,
-		Delayed: s.counters.delayed, Released: s.counters.released, ReleasedUnrouted: s.counters.releasedUnrouted, DelayedDiscarded: s.counters.delayedDiscarded}
+		Delayed: s.counters.delayed, Released: s.counters.released, ReleasedUnrouted: s.counters.releasedUnrouted, DelayedDiscarded: s.counters.delayedDiscarded,
+		DroppedMaxLength: s.counters.droppedMaxLength, RefusedMaxLength: s.counters.refusedMaxLength}
 }
 
 // Vhost finds a vhost by name.
@@ -224,7 +225,7 @@ func (q *queue) info() QueueInfo {
 	}
 	return QueueInfo{Number: q.number, Vhost: q.vhost.name, Name: q.name, Durable: q.durable, Exclusive: q.exclusive,
 		AutoDelete: q.autoDelete, Arguments: q.arguments, Owner: q.owner, Messages: q.messages.count,
-		MessageBytes: q.messages.bytes, FirstLive: first, Next: q.messages.nextSequence(), Mark: q.mark,
+		MessageBytes: q.messages.bytes, Limited: q.rules.limited(), Claimed: q.messages.claims.count, FirstLive: first, Next: q.messages.nextSequence(), Mark: q.mark,
 		Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince, Duplicates: q.window.had()}
 }
 

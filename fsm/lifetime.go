@@ -1,6 +1,9 @@
 package fsm
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // maxBoots bounds the boot ids that are remembered; the ones recorded longest ago go.
 const maxBoots = 256
@@ -30,13 +33,23 @@ func (s *state) applyLeaderStarted(c *LeaderStarted) Result {
 	for id, session := range s.sessions {
 		s.dropUploads(id, session)
 	}
+	var unclaimed []*queue
 	for _, q := range s.queues {
 		q.suspicion = min(q.mark, q.messages.last)
 		q.mark = q.suspicion
 		if q.inUse {
 			q.inUse, q.unusedSince = false, s.clock
 		}
+		q.awaited = 0
+		if q.messages.claims.count > 0 {
+			q.messages.unclaimAll()
+			unclaimed = append(unclaimed, q)
+		}
 		s.touch(q)
+	}
+	slices.SortFunc(unclaimed, func(a, b *queue) int { return cmp.Compare(a.number, b.number) })
+	for _, q := range unclaimed {
+		s.makeRoom(q, maxDropped)
 	}
 	s.recordBoots(c.Boots)
 	return Result{}

@@ -32,13 +32,15 @@ type Backlog struct {
 
 // Applied is what an Observer learns of one log entry.
 type Applied struct {
-	Index   uint64
-	Term    uint64 // of the entry
-	Number  uint64 // of the batch in its leadership; 0 when that was another than the entry's (rule 1)
-	Results []Result
-	Grown   []uint64 // numbers of the queues that got messages, each once
-	Deleted []uint64 // numbers of the queues that are gone
-	Dying   []uint64 // numbers of the queues in which messages died that are to be dead-lettered, each once
+	Index    uint64
+	Term     uint64 // of the entry
+	Number   uint64 // of the batch in its leadership; 0 when that was another than the entry's (rule 1)
+	Results  []Result
+	Grown    []uint64 // numbers of the queues that got messages, each once
+	Deleted  []uint64 // numbers of the queues that are gone
+	Dying    []uint64 // numbers of the queues in which messages died that are to be dead-lettered, each once
+	Overfull bool     // a queue has more ready messages than its limits let it have: see Machine.Overfull
+	Limited  []uint64 // numbers of the queues whose length has other limits than before
 	// Suspect is set when the entry was an audit that this node's own hash at that index contradicts.
 	Suspect *Audit
 	// Replaced is set, alone, when the whole state was exchanged by a restore or a repair.
@@ -80,6 +82,8 @@ type QueueInfo struct {
 	Owner        Session
 	Messages     uint64
 	MessageBytes uint64 // bodies
+	Limited      bool   // its length is limited: what is delivered is claimed before (see Claim)
+	Claimed      uint64
 	FirstLive    uint64 // sequence of the first live message; Next when empty
 	Next         uint64 // the sequence that the next message gets
 	Mark         uint64
@@ -114,6 +118,7 @@ type Message struct {
 	// takes it at once (a time to live of 0).
 	Expires int64
 	Deaths  uint8 // see DeadLetter
+	Claimed bool  // see Claim
 }
 
 // ExpiredAt reports whether the message has expired at a batch clock value, in ms.
@@ -131,7 +136,7 @@ type Totals struct {
 	// counters since the state began
 	Published, Routed, Duplicates, Acknowledged, Rejected, Returned uint64
 	Expired, DeadLettered, DeadUnrouted, OverDeliveryLimit          uint64
-	Discarded, Moved                                                uint64
+	Discarded, Moved, DroppedMaxLength, RefusedMaxLength            uint64
 	Deduplicated                                                    uint64 // messages that an exchange or a queue had had before
 	Delayed, Released, ReleasedUnrouted, DelayedDiscarded           uint64
 }
@@ -215,7 +220,7 @@ func (m *Machine) Apply(index, term uint64, entry []byte) ([]Result, error) {
 	if h.Term != term {
 		h.Number = 0 // of another leadership: nobody waits for it here
 	}
-	applied := Applied{Index: index, Term: term, Number: h.Number, Results: results, Grown: s.grown, Deleted: s.deleted, Dying: s.died, Suspect: s.suspect}
+	applied := Applied{Index: index, Term: term, Number: h.Number, Results: results, Grown: s.grown, Deleted: s.deleted, Dying: s.died, Limited: s.limited, Overfull: s.overran, Suspect: s.suspect}
 	m.mu.Unlock()
 	if err == nil && m.options.Observer != nil {
 		m.options.Observer.Applied(applied)

@@ -129,6 +129,7 @@ type messages struct {
 	bytes     uint64        // their bodies
 	dying     dying         // that are no longer live
 	levels    []*level      // ascending by code; none empty
+	claims    claims        // that consumers hold
 	expiring  soonest       // chunks by when their first message expires
 	schedule  *schedule     // in their place, of a queue of delayed messages
 	memory    uint64        // bytes of contents in memory
@@ -280,6 +281,9 @@ func (m *messages) place(c *chunk, sequence uint64, s slot, expires int64) {
 		m.enterLevel(c, position, s.state)
 		m.count++
 		m.bytes += uint64(s.body)
+		if s.state&slotClaimed != 0 {
+			m.claims.add(c, position, s.body)
+		}
 	}
 	if expires != 0 {
 		m.expireAt(c, position, expires)
@@ -383,6 +387,9 @@ func (m *messages) mark(c *chunk, position int, state uint32) {
 		c.counted++
 	}
 	s.state = state
+	if !s.changed() {
+		c.counted--
+	}
 	m.sum += contribution(s.hash, sequence, s.state, expires)
 }
 

@@ -85,6 +85,7 @@ func (m *messages) removeMany(runs []Run, others bool) uint64 {
 	afresh := going > before/2 && m.dying.count == 0 // the sums are made of what stays rather than lessened by what goes
 	if afresh {
 		m.count, m.bytes, m.memory, m.unwritten, m.sum = 0, 0, 0, 0, 0
+		m.claims = claims{}
 	}
 	kept := m.chunks[:0]
 	var open opened
@@ -147,6 +148,13 @@ func (m *messages) tally(c *chunk, slots []slot, which slotSet, sign uint64) {
 		m.bytes += sign * uint64(s.body)
 		m.sum += sign * contribution(s.hash, c.first()+uint64(i), s.state, c.expiresAt(i))
 		m.memory += sign * s.size()
+		switch {
+		case s.state&slotClaimed == 0:
+		case sign == 1:
+			m.claims.add(c, i, s.body)
+		default:
+			m.claims.remove(c, i, s.body)
+		}
 		if s.file == 0 {
 			m.unwritten += sign * s.size()
 		}

@@ -38,7 +38,10 @@ func (m *messages) kill(sequence uint64, why Reason) bool {
 	}
 	c := m.writable(where)
 	m.version++
-	m.mark(c, position, c.slots[position].state|slotDying|uint32(why)<<slotReason)
+	if c.slots[position].state&slotClaimed != 0 {
+		m.claims.remove(c, position, c.slots[position].body)
+	}
+	m.mark(c, position, c.slots[position].state&^slotClaimed|slotDying|uint32(why)<<slotReason)
 	if c.leveled.has(position) {
 		var one slotSet
 		one.add(position)

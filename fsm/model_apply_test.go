@@ -70,7 +70,7 @@ func (m *model) apply(c Command) Result {
 		}
 		ready := uint64(0)
 		for _, x := range q.live {
-			if !inRuns(c.Held, x.Sequence) {
+			if !inRuns(c.Held, x.Sequence) && !x.claimed {
 				ready++
 			}
 		}
@@ -113,7 +113,7 @@ func (m *model) apply(c Command) Result {
 		if q == nil {
 			return Result{Code: NotFound}
 		}
-		n := q.removeIf(func(x *modelMessage) bool { return !inRuns(c.Held, x.Sequence) })
+		n := q.removeIf(func(x *modelMessage) bool { return !inRuns(c.Held, x.Sequence) && !x.claimed })
 		m.counters.discarded += n
 		return Result{Messages: n}
 	case *Publish:
@@ -206,6 +206,7 @@ func (m *model) putQueue(c *PutQueue) Result {
 	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
 		keepAll: quorum, expires: expires, ttl: -1, limit: -1, dead: bytes.Contains(c.Arguments, []byte("dead")),
 		keep: bytes.Contains(c.Arguments, []byte("at-least-once")), arguments: c.Arguments, since: m.clock, window: newModelWindow(c.Arguments)}
+	q.limits(c.Arguments)
 	if bytes.Contains(c.Arguments, []byte("x-message-ttl")) {
 		q.ttl, q.limit = 30, 0
 	}
@@ -278,6 +279,11 @@ func (m *model) applyLife(c Command) Result {
 			if q.inUse {
 				q.inUse, q.since = false, m.clock
 			}
+			q.awaited = 0
+			for i := range q.live {
+				q.live[i].claimed = false
+			}
+			m.makeRoom(q)
 		}
 		m.recordBoots(c.Boots)
 	case *MemberBoots:
@@ -320,6 +326,10 @@ func (m *model) applyLife(c Command) Result {
 		return m.expire(c)
 	case *DeadLetter:
 		return m.deadLetter(c)
+	case *Claim:
+		return m.claim(c)
+	case *Trim:
+		return Result{} // nothing is ever left to it
 	case *Move:
 		return m.move(c)
 	case *DeleteMessages:

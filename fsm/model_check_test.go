@@ -35,9 +35,12 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		i, ok := machine.QueueByNumber(q.number)
 		want := QueueInfo{Number: q.number, Vhost: q.vhost.name, Name: q.name, Durable: q.durable, Exclusive: q.exclusive, AutoDelete: q.autoDelete,
 			Arguments: i.Arguments, Owner: q.owner, Messages: uint64(len(q.live)), FirstLive: q.last + 1, Next: q.last + 1, Mark: q.mark,
-			Suspicion: q.suspicion, HadConsumer: q.had, InUse: q.inUse, UnusedSince: q.since, Duplicates: q.window.refused}
+			Limited: q.length >= 0 || q.bytes >= 0, Suspicion: q.suspicion, HadConsumer: q.had, InUse: q.inUse, UnusedSince: q.since, Duplicates: q.window.refused}
 		for _, x := range q.live {
 			want.MessageBytes += uint64(len(x.Body))
+			if x.claimed {
+				want.Claimed++
+			}
 			want.FirstLive = min(want.FirstLive, x.Sequence)
 		}
 		if !ok || !reflect.DeepEqual(i, want) || !bytes.Equal(i.Arguments, q.arguments) {
@@ -60,6 +63,7 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 			bad("messages of queue "+q.name, fmt.Sprint(len(got), err), len(q.live))
 		}
 		for i, x := range q.live {
+			x.Claimed = x.claimed
 			x.Redelivered = x.DeliveryCount > 0 || x.Sequence <= q.suspicion
 			g := got[i]
 			if !bytes.Equal(g.Body, x.Body) || !bytes.Equal(g.Properties, modelRead(x.Properties)) {
@@ -110,7 +114,8 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		Acknowledged: m.counters.acknowledged, Rejected: m.counters.rejected, Returned: m.counters.returned,
 		Expired: m.counters.expired, DeadLettered: m.counters.deadLettered, DeadUnrouted: m.counters.deadUnrouted, OverDeliveryLimit: m.counters.overDeliveryLimit, Discarded: m.counters.discarded,
 		Moved: m.counters.moved, Deduplicated: m.counters.deduplicated, Waiting: waiting, WaitingBytes: waitingBytes, Delayed: m.counters.delayed, Released: m.counters.released,
-		ReleasedUnrouted: m.counters.releasedUnrouted, DelayedDiscarded: m.counters.delayedDiscarded}
+		ReleasedUnrouted: m.counters.releasedUnrouted, DelayedDiscarded: m.counters.delayedDiscarded,
+		DroppedMaxLength: m.counters.droppedMaxLength, RefusedMaxLength: m.counters.refusedMaxLength}
 	totals.Remembered = machine.state.remembered // see checkDerived
 	if machine.Totals().replicated() != totals || bindings != totals.Bindings {
 		bad("totals", machine.Totals(), totals)
@@ -130,8 +135,9 @@ func checkConservation(t *rapid.T, s *state) {
 			continue
 		}
 		live, dying = live+q.messages.count, dying+q.messages.dying.count
+		checkLimits(t, q)
 	}
-	if left := n.acknowledged + n.rejected + n.expired + n.overDeliveryLimit + n.discarded + n.moved; n.routed != live+left {
+	if left := n.acknowledged + n.rejected + n.expired + n.overDeliveryLimit + n.discarded + n.moved + n.droppedMaxLength; n.routed != live+left {
 		t.Fatalf("%d messages came into queues, %d are there and %d left: %+v", n.routed, live, left, *n)
 	}
 	if n.died != dying+n.deadLettered+n.deadUnrouted {

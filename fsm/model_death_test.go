@@ -14,7 +14,7 @@ func (q *modelQueue) kill(why Reason, f func(*modelMessage) bool) uint64 {
 		}
 		if q.dead {
 			dead := *x
-			dead.why = why
+			dead.why, dead.claimed = why, false
 			at, _ := slices.BinarySearchFunc(q.dying, x.Sequence, func(y modelMessage, s uint64) int { return cmp.Compare(y.Sequence, s) })
 			q.dying = slices.Insert(q.dying, at, dead)
 		}
@@ -27,7 +27,7 @@ func (m *model) expire(c *Expire) Result {
 	if q == nil {
 		return Result{}
 	}
-	n := q.kill(Expired, func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) && x.ExpiredAt(m.clock) })
+	n := q.kill(Expired, func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) && x.ExpiredAt(m.clock) && !x.claimed })
 	m.counters.expired += n
 	return Result{Messages: n}
 }
@@ -53,6 +53,9 @@ func (m *model) deadLetter(c *DeadLetter) Result {
 		body = bytes.Clone(parts)
 	}
 	x := q.dying[at]
+	if c.Deaths == 0 { // the command's headers say nothing
+		x.history = nil
+	}
 	history := slices.DeleteFunc(slices.Clone(x.history), func(d modelDeath) bool { return d == modelDeath{q.name, x.why} })
 	history = slices.Insert(history, 0, modelDeath{q.name, x.why})
 	reached := map[*modelQueue]bool{}
@@ -69,6 +72,11 @@ func (m *model) deadLetter(c *DeadLetter) Result {
 			}
 		}
 	}
+	for to := range reached {
+		if q.keep && to != q && !to.hasRoom(1, len(body)) {
+			return Result{Code: QueueFull}
+		}
+	}
 	if len(reached) == 0 && q.keep {
 		return Result{Code: NotFound}
 	}
@@ -77,8 +85,14 @@ func (m *model) deadLetter(c *DeadLetter) Result {
 		m.position++
 	} else {
 		d := newDeath(&queue{name: q.name, rules: queueRules{deadLetter: true}}, x.why, c, m.clock) // the codec; row tests look at it
+		m.checked = q.keep
 		m.enqueue(reached, "amq.fanout", c.Message.RoutingKey, StripBCC(d.properties), body, history, uint8(len(history)))
-		m.counters.deadLettered++
+		m.checked = false
+		if len(reached) > 0 {
+			m.counters.deadLettered++
+		} else {
+			m.counters.deadUnrouted++
+		}
 		m.counters.routed += uint64(len(reached))
 	}
 	q.dying = slices.Delete(q.dying, at, at+1)

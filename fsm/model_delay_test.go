@@ -70,12 +70,14 @@ func (m *model) release(c *Release) Result {
 	for q := range reached {
 		if m.repeats(&q.window, &c.Message) {
 			delete(reached, q)
-		} else {
+		} else if m.checked || q.hasRoom(1, len(x.Body)) {
 			m.remember(&q.window, &c.Message)
 		}
 	}
+	fresh := uint32(len(reached))
 	m.enqueue(reached, x.Exchange, x.RoutingKey, delayed(x.Properties), x.Body, nil, 0)
 	m.counters.routed += uint64(len(reached))
+	routed -= fresh - uint32(len(reached))
 	return Result{Messages: 1, Routed: routed}
 }
 

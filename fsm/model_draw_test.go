@@ -150,7 +150,7 @@ func (d drawer) publish() *Publish {
 }
 
 func (d drawer) settle() *Settle {
-	c := &Settle{Queue: d.queue(), Kind: drawOf(d, "kind", Acknowledge, Reject, Return, Return), Runs: d.runs()}
+	c := &Settle{Queue: d.queue(), Kind: drawOf(d, "kind", Acknowledge, Reject, Return, Return, Unclaim), Runs: d.runs()}
 	if q := d.m.numbered(c.Queue); q != nil && len(q.live) > 0 && d.bool("live") {
 		from := q.live[rapid.IntRange(0, min(2, len(q.live)-1)).Draw(d.T, "which")].Sequence
 		c.Runs = []Run{{from, from + rapid.Uint64Range(0, 3).Draw(d.T, "length")}}
@@ -168,7 +168,7 @@ func (d drawer) part() *BodyPart {
 }
 
 func (d drawer) queueArguments() []byte {
-	return drawOf(d, "arguments", nil, nil, drawnOnce, drawnOnce, drawnEver, drawnPlain, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
+	return drawOf(d, "arguments", nil, nil, d.limits(), d.limits(), d.limits(), drawnOnce, drawnOnce, drawnEver, drawnPlain, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
 		table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept, drawnLevels)
 }
 
@@ -183,7 +183,7 @@ func (d drawer) town() (commands []Command) {
 
 // command draws any command but Audit. Publishes and settles are the most frequent.
 func (d drawer) command() Command {
-	switch rapid.IntRange(0, 55).Draw(d.T, "command") {
+	switch rapid.IntRange(0, 61).Draw(d.T, "command") {
 	case 0:
 		return &PutVhost{Name: drawOf(d, "vhost name", "v1", "v2")}
 	case 1:
@@ -272,6 +272,10 @@ func (d drawer) command() Command {
 		return &DeleteMessages{Queue: d.queue(), Runs: d.runs()}
 	case 52, 53, 54, 55:
 		return d.release()
+	case 56, 57, 58, 59, 60:
+		return d.claim()
+	case 61:
+		return &Trim{Queue: d.queue(), Limit: 3}
 	case 33:
 		return &Mark{Queue: d.queue(), Upto: rapid.Uint64Range(0, 60).Draw(d.T, "upto")}
 	case 34:

@@ -36,7 +36,7 @@ func (m *model) move(c *Move) Result {
 func (m *model) moveOne(q *modelQueue, c *Moved) Result {
 	p := &c.Message
 	at := slices.IndexFunc(q.live, func(x modelMessage) bool { return x.Sequence == c.Sequence })
-	if at < 0 || q.live[at].ExpiredAt(m.clock) {
+	if at < 0 || q.live[at].ExpiredAt(m.clock) || q.live[at].claimed {
 		return Result{}
 	}
 	body := p.Body
@@ -69,7 +69,14 @@ func (m *model) moveOne(q *modelQueue, c *Moved) Result {
 			return Result{Code: NotFound}
 		}
 	}
+	for to := range reached {
+		if to != q && !to.hasRoom(1, len(body)) {
+			return Result{Code: QueueFull}
+		}
+	}
 	q.live = slices.Delete(q.live, at, at+1)
+	m.checked = true
+	defer func() { m.checked = false }()
 	m.enqueue(reached, p.Exchange, p.RoutingKey, p.Properties, body, nil, 0)
 	m.counters.moved++
 	m.counters.routed += uint64(len(reached))
@@ -81,7 +88,7 @@ func (m *model) deleteMessages(c *DeleteMessages) Result {
 	if q == nil {
 		return Result{Code: NotFound}
 	}
-	n := q.removeIf(func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) })
+	n := q.removeIf(func(x *modelMessage) bool { return inRuns(c.Runs, x.Sequence) && !x.claimed })
 	m.counters.discarded += n
 	return Result{Messages: n}
 }

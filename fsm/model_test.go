@@ -24,6 +24,7 @@ type model struct {
 	cursor          dropCursor
 	counters        counters
 	grown, deleted  map[uint64]bool
+	checked         bool // there is room
 }
 
 type modelVhost struct {
@@ -53,8 +54,11 @@ type modelQueue struct {
 	had, inUse                              bool
 	since                                   int64
 	ttl, limit                              int64 // -1: none
-	dead                                    bool  // dead letters go to amq.fanout
-	keep                                    bool  // until they reach a queue
+	length, bytes                           int64 // that may be ready; -1: no limit
+	overflow                                string
+	awaited                                 uint64
+	dead                                    bool // dead letters go to amq.fanout
+	keep                                    bool // until they reach a queue
 	live, dying                             []modelMessage
 	window                                  modelWindow
 }
@@ -63,6 +67,7 @@ type modelMessage struct {
 	Message
 	transient bool
 	why       Reason
+	claimed   bool
 	history   []modelDeath // newest first
 }
 
@@ -215,48 +220,59 @@ func (m *model) publish(p *Publish) Result {
 		return Result{Code: code}
 	}
 	e := m.exchange(m.vhost(p.Vhost), p.Exchange)
-	reached, r := map[*modelQueue]bool{}, Result{}
 	if m.repeats(&e.window, p) {
-		r = Result{Duplicate: true, Routed: 1}
-	} else if delay := modelDelay(p.Properties); delay > 0 {
-		r.Routed = 1
-		m.remember(&e.window, p)
-		m.counters.published++
-	} else {
-		m.route(e, p, map[*modelExchange]bool{}, reached)
-		if r.Routed = uint32(len(reached)); r.Routed > 0 {
-			m.remember(&e.window, p)
-		}
-		m.counters.published++
+		m.record(known, p, 1)
+		return Result{Duplicate: true, Routed: 1}
 	}
-	for q := range reached {
-		if m.repeats(&q.window, p) {
-			delete(reached, q)
-		} else {
-			m.remember(&q.window, p)
-		}
-	}
+	reached := map[*modelQueue]bool{}
 	body := p.Body
 	if p.Upload != 0 {
 		body = upload
 	}
-	if delay := modelDelay(p.Properties); delay > 0 && !r.Duplicate {
+	if delay := modelDelay(p.Properties); delay > 0 {
 		m.delay(m.vhost(p.Vhost), p, body, delay)
-	} else if !r.Duplicate {
-		m.enqueue(reached, p.Exchange, p.RoutingKey, p.Properties, body, nil, 0)
+		m.remember(&e.window, p)
+		m.counters.published++
+		m.record(known, p, 1)
+		return Result{Routed: 1}
 	}
-	m.counters.routed += uint64(len(reached))
-	if len(p.Producer) > 0 {
-		if known == nil {
-			known = &modelProducer{seen: map[uint64]uint32{}}
-			m.producers[string(p.Producer)] = known
+	m.route(e, p, map[*modelExchange]bool{}, reached)
+	r := Result{Routed: uint32(len(reached))}
+	for q := range reached {
+		if m.repeats(&q.window, p) {
+			delete(reached, q)
+		} else if m.checked || q.hasRoom(1, len(body)) {
+			m.remember(&q.window, p)
 		}
-		known.seen[p.Sequence] = r.Routed
-		known.highest, known.used = max(known.highest, p.Sequence), m.clock
 	}
+	fresh := uint32(len(reached))
+	m.enqueue(reached, p.Exchange, p.RoutingKey, p.Properties, body, nil, 0)
+	m.counters.routed += uint64(len(reached))
+	if refused := fresh - uint32(len(reached)); refused > 0 {
+		return Result{Code: QueueFull, Routed: r.Routed - refused}
+	}
+	if r.Routed > 0 {
+		m.remember(&e.window, p)
+	}
+	m.counters.published++
+	m.record(known, p, r.Routed)
 	return r
 }
 
+// record notes that a producer's publish took effect.
+func (m *model) record(known *modelProducer, p *Publish, routed uint32) {
+	if len(p.Producer) == 0 {
+		return
+	}
+	if known == nil {
+		known = &modelProducer{seen: map[uint64]uint32{}}
+		m.producers[string(p.Producer)] = known
+	}
+	known.seen[p.Sequence] = routed
+	known.highest, known.used = max(known.highest, p.Sequence), m.clock
+}
+
+// enqueue takes those out of reached that refuse the message.
 func (m *model) enqueue(reached map[*modelQueue]bool, exchange, key string, properties, body []byte, history []modelDeath, deaths uint8) {
 	mode := byte(0)
 	if _, d, ok := headersAndMode(properties); ok {
@@ -274,10 +290,31 @@ func (m *model) enqueue(reached map[*modelQueue]bool, exchange, key string, prop
 		} else if ttl > 0 {
 			expires = now + ttl
 		}
+		if !m.checked && !q.hasRoom(1, len(body)) {
+			expires = 0
+			delete(reached, q)
+			m.counters.refusedMaxLength++
+			if q.overflow != "reject-publish-dlx" || !q.dead {
+				continue
+			}
+			m.counters.routed++
+			m.counters.droppedMaxLength++
+		}
 		q.last++
-		q.live = append(q.live, modelMessage{Message: Message{Sequence: q.last, Exchange: strings.Clone(exchange), RoutingKey: strings.Clone(key),
+		x := modelMessage{Message: Message{Sequence: q.last, Exchange: strings.Clone(exchange), RoutingKey: strings.Clone(key),
 			Properties: bytes.Clone(properties), Body: bytes.Clone(body), ID: [2]uint64{m.index, m.position}, Expires: expires, Deaths: deaths},
-			transient: mode != 2 && !q.keepAll, history: history})
+			transient: mode != 2 && !q.keepAll, history: history}
+		if !reached[q] {
+			x.why = MaxLength
+			q.dying = append(q.dying, x)
+			continue
+		}
+		if limited := q.length >= 0 || q.bytes >= 0; limited && q.awaited > 0 {
+			q.awaited--
+			x.claimed = true
+		}
+		q.live = append(q.live, x)
+		m.makeRoom(q)
 		m.grown[q.number] = true
 	}
 	m.position++
@@ -316,11 +353,21 @@ func (m *model) settle(c *Settle) Result {
 		for i := range q.live {
 			if inRuns(c.Runs, q.live[i].Sequence) {
 				q.live[i].DeliveryCount++
+				q.live[i].claimed = false
 				n++
 			}
 		}
 		m.counters.overDeliveryLimit += q.kill(DeliveryLimit, func(x *modelMessage) bool { return q.limit >= 0 && int64(x.DeliveryCount) > q.limit })
 		m.counters.returned += n
+		m.makeRoom(q)
+	case Unclaim:
+		for i := range q.live {
+			if x := &q.live[i]; x.claimed && inRuns(c.Runs, x.Sequence) {
+				x.claimed = false
+				n++
+			}
+		}
+		m.makeRoom(q)
 	}
 	return Result{Messages: n}
 }
@@ -343,15 +390,17 @@ func (m *model) transaction(c *Transaction) Result {
 		}
 		used[key] = true
 		if code != OK {
-			for _, o := range c.Operations {
-				if p, ok := o.(*Publish); ok {
-					m.dropUpload(modelUpload{p.Session, p.Upload})
-				}
-			}
+			m.abandon(c)
 			return Result{Code: code}
 		}
 		highest[string(p.Producer)] = max(highest[string(p.Producer)], p.Sequence)
 	}
+	if !m.roomFor(c) {
+		m.abandon(c)
+		return Result{Code: QueueFull}
+	}
+	m.checked = true
+	defer func() { m.checked = false }()
 	r := Result{}
 	for _, o := range c.Operations {
 		r.Parts = append(r.Parts, m.apply(o))

@@ -95,7 +95,7 @@ func (s *state) applyMove(c *Move) Result {
 func (s *state) move(q *queue, m *Moved) Result {
 	p := &m.Message
 	where, position, ok := q.messages.at(m.Sequence)
-	if !ok {
+	if !ok || q.messages.claimed(m.Sequence) {
 		return Result{}
 	}
 	if e := q.messages.chunks[where].expiresAt(position); e != 0 && max(e, -e) <= s.clock {
@@ -113,13 +113,18 @@ func (s *state) move(q *queue, m *Moved) Result {
 	if r.Code != OK {
 		return r
 	}
+	if full := withoutRoom(queues, uint64(len(body)), q); full != nil {
+		return refuse(QueueFull, "queue '%s' in vhost '%s' has no room for it", full.name, full.vhost.name)
+	}
 	q.messages.remove(m.Sequence)
 	c := s.content()
 	*c = content{exchange: p.Exchange, routingKey: p.RoutingKey, properties: p.Properties, body: body,
 		id: [2]uint64{s.index, s.position}, transient: isTransient(p.Properties)}
 	c.hash = c.digest()
 	s.position++
+	s.checked = true
 	s.enqueue(queues, c)
+	s.checked = false
 	s.counters.moved++
 	s.counters.routed += uint64(len(queues))
 	return Result{Routed: uint32(len(queues))}
@@ -157,7 +162,7 @@ func (s *state) applyDeleteMessages(c *DeleteMessages) Result {
 		return refuse(NotFound, "no queue with number %d: it was deleted", c.Queue)
 	}
 	s.touch(q)
-	n := q.messages.removeRuns(c.Runs)
+	n := q.messages.removeRuns(q.messages.unclaimedIn(c.Runs))
 	s.counters.discarded += n
 	return Result{Messages: n}
 }

@@ -69,47 +69,54 @@ func (s *state) applyPublish(p *Publish) Result {
 		}
 		return Result{Duplicate: true, Routed: 1}
 	}
-	routed, longest := s.deliver(e, p)
-	s.counters.published++
-	if len(p.Producer) > 0 {
-		s.recordPublish(known, p.Producer, p.Sequence, routed)
+	routed, refused, longest := s.deliver(e, p)
+	if r = (Result{Routed: routed}); refused == 0 {
+		s.counters.published++
+		if len(p.Producer) > 0 {
+			s.recordPublish(known, p.Producer, p.Sequence, routed)
+		}
+	} else {
+		r = queueFull(routed)
 	}
-	r = Result{Routed: routed}
 	if longest != nil {
 		r.Longest = Backlog{longest.number, longest.messages.bytes}
 	}
 	return r
 }
 
-// deliver appends the message to each queue that it reaches and that has not had it; they share one content. The longest
-// of them is the one with the most bytes. A message with a delay reaches the queue in which it waits.
-func (s *state) deliver(e *exchange, p *Publish) (routed uint32, longest *queue) {
+// deliver appends the message to each queue that it reaches, that has not had it and that does not refuse it; they share
+// one content. routed counts those that had it, too. The longest of them is the one with the most bytes. A message with a
+// delay reaches the queue in which it waits.
+func (s *state) deliver(e *exchange, p *Publish) (routed uint32, refused int, longest *queue) {
 	if ms := delayOf(p.Properties); ms > 0 {
-		return 1, s.delay(e, p, ms)
+		return 1, 0, s.delay(e, p, ms)
 	}
 	position := s.position
 	s.position++
+	body := p.Body
+	if p.Upload != 0 {
+		body = s.upload(p.Session, p.Upload).body()
+	}
 	queues := s.routing.route(e, p.RoutingKey, p.Properties)
 	routed = uint32(len(queues))
 	if len(s.windows) > 0 {
-		queues = s.deduplicate(e, queues, p.Properties)
+		queues = s.deduplicate(e, queues, p.Properties, uint64(len(body)))
 	}
 	if len(queues) == 0 {
-		return routed, nil
+		return routed, 0, nil
 	}
-	s.counters.routed += uint64(len(queues))
 	c := s.content()
-	*c = content{exchange: e.name, routingKey: p.RoutingKey, properties: p.Properties, body: p.Body,
+	*c = content{exchange: e.name, routingKey: p.RoutingKey, properties: p.Properties, body: body,
 		id: [2]uint64{s.index, position}, transient: isTransient(p.Properties)}
-	if p.Upload != 0 {
-		c.body = s.upload(p.Session, p.Upload).body()
-	}
 	c.hash = c.digest()
-	return routed, s.enqueue(queues, c)
+	refused, longest = s.enqueue(queues, c)
+	s.counters.routed += uint64(len(queues) - refused)
+	return routed - uint32(refused), refused, longest
 }
 
-// enqueue appends a message to queues, which share its content, and returns the queue with the most bytes.
-func (s *state) enqueue(queues []*queue, c *content) (longest *queue) {
+// enqueue appends a message to queues, which share its content, and returns how many of them refused it for want of room
+// and which of the others has the most bytes.
+func (s *state) enqueue(queues []*queue, c *content) (refused int, longest *queue) {
 	ttl, _, limited := expirationOf(c.properties)
 	if !limited {
 		ttl = -1
@@ -117,6 +124,12 @@ func (s *state) enqueue(queues []*queue, c *content) (longest *queue) {
 	priority, prior := priorityOf(c.properties)
 	var kept *content // of a transient message, for the queues that keep everything (rule 9)
 	for _, q := range queues {
+		limited := q.rules.limited()
+		if limited && !s.checked && !q.hasRoom(1, uint64(len(c.body))) {
+			s.refuseFor(q, c)
+			refused++
+			continue
+		}
 		code := uint8(0)
 		if prior && q.rules.highest > 0 {
 			code = q.rules.code(priority)
@@ -136,12 +149,16 @@ func (s *state) enqueue(queues []*queue, c *content) (longest *queue) {
 			longest = q
 		}
 		s.touch(q)
+		if limited {
+			q.claimNext(q.messages.last)
+			s.makeRoom(q, maxDropped)
+		}
 		if !q.grown {
 			q.grown = true
 			s.grown = append(s.grown, q.number)
 		}
 	}
-	return longest
+	return refused, longest
 }
 
 func (s *state) content() *content {
@@ -174,6 +191,7 @@ func (s *state) applySettle(c *Settle) Result {
 	case Return:
 		for _, r := range c.Runs {
 			for at, ok := q.messages.next(r.From); ok && at <= r.To; at, ok = q.messages.next(at + 1) {
+				q.messages.unclaim(at)
 				if q.messages.raise(at); q.rules.deliveryLimit >= 0 && int64(q.messages.deliveries(at)) > q.rules.deliveryLimit {
 					s.die(q, at, DeliveryLimit)
 					s.counters.overDeliveryLimit++
@@ -182,6 +200,16 @@ func (s *state) applySettle(c *Settle) Result {
 			}
 		}
 		s.counters.returned += n
+		s.makeRoom(q, maxDropped)
+	case Unclaim:
+		for _, r := range c.Runs {
+			for at, ok := q.messages.next(r.From); ok && at <= r.To; at, ok = q.messages.next(at + 1) {
+				if q.messages.unclaim(at) {
+					n++
+				}
+			}
+		}
+		s.makeRoom(q, maxDropped)
 	}
 	return Result{Messages: n}
 }
@@ -214,19 +242,30 @@ func (s *state) applyTransaction(c *Transaction) Result {
 			r = refuse(PreconditionFailed, "upload %d is published twice", p.Upload)
 		}
 		if r.Code != OK {
-			for _, o := range c.Operations {
-				if p, ok := o.(*Publish); ok && p.Upload != 0 {
-					s.dropUpload(p.Session, p.Upload)
-				}
-			}
+			s.abandon(c)
 			return r
 		}
 		used[key] = true
 		highest[id] = max(top, p.Sequence)
 	}
+	if full := s.fullFor(c); full != nil {
+		s.abandon(c)
+		return refuse(QueueFull, "queue '%s' in vhost '%s' has no room for what the transaction publishes", full.name, full.vhost.name)
+	}
+	s.checked = true
+	defer func() { s.checked = false }()
 	r := Result{Parts: make([]Result, 0, len(c.Operations))}
 	for _, o := range c.Operations {
 		r.Parts = append(r.Parts, s.dispatch(o))
 	}
 	return r
+}
+
+// abandon forgets the uploads of a transaction that is refused.
+func (s *state) abandon(c *Transaction) {
+	for _, o := range c.Operations {
+		if p, ok := o.(*Publish); ok && p.Upload != 0 {
+			s.dropUpload(p.Session, p.Upload)
+		}
+	}
 }

@@ -23,6 +23,9 @@ func (s *state) insertQueue(q *queue) {
 	if q.messages.dying.count > 0 {
 		s.dying[q.number] = q
 	}
+	if q.rules.limited() {
+		s.limitsChanged(q)
+	}
 	if f := find(fields, "x-expires"); f != nil {
 		if q.expires, _ = f.integer(); q.expires > 0 {
 			s.expiring[q.number] = q
@@ -113,6 +116,8 @@ func (s *state) deleteQueue(q *queue) {
 	delete(s.expiring, q.number)
 	delete(s.timed, q.number)
 	delete(s.dying, q.number)
+	delete(s.refusing, q.number)
+	delete(s.overfull, q.number)
 	s.byNumber.Remove(q.inAll)
 	s.drop.removeQueue(q)
 	if q.exclusive {
@@ -144,7 +149,7 @@ func (s *state) applyDeleteQueue(c *DeleteQueue) Result {
 	if q.exclusive && q.owner != c.Session {
 		return locked(v, c.Name)
 	}
-	ready := q.messages.count - q.messages.liveIn(c.Held)
+	ready := q.messages.readyOutside(c.Held)
 	if c.IfEmpty && ready > 0 {
 		return refuse(PreconditionFailed, "queue '%s' in vhost '%s' not empty", c.Name, v.name)
 	}
@@ -158,7 +163,7 @@ func (s *state) applyPurge(c *Purge) Result {
 		return refuse(NotFound, "no queue with number %d: it was deleted", c.Queue)
 	}
 	s.touch(q)
-	n := q.messages.removeExcept(c.Held)
+	n := q.messages.removeExcept(q.messages.withClaimed(c.Held))
 	s.counters.discarded += n
 	return Result{Messages: n}
 }

@@ -10,6 +10,7 @@ type queueRules struct {
 	deadKey         string
 	overrideDeadKey bool // they go with deadKey rather than their own keys
 	keepDead        bool // they stay until they reach a queue
+	limits
 }
 
 // settings are what a queue was declared with.
@@ -37,11 +38,14 @@ func (s *settings) integer(argument string) int64 {
 }
 
 func (s *settings) rules() (r queueRules) {
+	kind, _ := s.text("x-queue-type")
+	quorum := kind == "quorum"
 	if highest := s.integer("x-max-priority"); highest > 0 {
 		r.priorities = priorities{highest: uint8(min(highest, 255))}
-	} else if kind, _ := s.text("x-queue-type"); kind == "quorum" {
+	} else if quorum {
 		r.priorities = quorumPriorities
 	}
+	r.limits = s.limits(quorum)
 	r.ttl = s.integer("x-message-ttl")
 	r.deliveryLimit = s.integer("x-delivery-limit")
 	r.deadExchange, r.deadLetter = s.text("x-dead-letter-exchange")

@@ -47,7 +47,7 @@ func (i *image) state(queues map[uint64]*messages) (*state, error) {
 		}
 		s.insertQueue(&queue{number: q.Number, vhost: v, name: q.Name, durable: q.Durable, exclusive: q.Exclusive, autoDelete: q.AutoDelete,
 			arguments: q.Arguments, owner: Session{q.OwnerTerm, q.OwnerNumber}, mark: q.Mark, suspicion: q.Suspicion,
-			hadConsumer: q.HadConsumer, inUse: q.InUse, unusedSince: q.UnusedSince, messages: *m})
+			hadConsumer: q.HadConsumer, inUse: q.InUse, unusedSince: q.UnusedSince, awaited: q.Awaited, messages: *m})
 	}
 	for _, b := range i.Bindings {
 		made := &binding{source: exchanges[b.Source], queue: s.queues[b.Destination], exchange: exchanges[b.Destination], key: b.Key, arguments: b.Arguments}

@@ -93,6 +93,7 @@ type queueImage struct {
 	HadConsumer     bool
 	InUse           bool
 	UnusedSince     int64
+	Awaited         uint64
 }
 
 type bindingImage struct {
@@ -157,7 +158,7 @@ func (s *state) view() *stateView {
 		q := e.Value.(*queue)
 		i.Queues = append(i.Queues, queueImage{Number: q.number, Vhost: q.vhost.number, Name: q.name, Durable: q.durable,
 			Exclusive: q.exclusive, AutoDelete: q.autoDelete, Arguments: q.arguments, OwnerTerm: q.owner.Term, OwnerNumber: q.owner.Number,
-			Mark: q.mark, Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince})
+			Mark: q.mark, Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince, Awaited: q.awaited})
 	}
 	for _, w := range s.windows {
 		if w.next > 0 {

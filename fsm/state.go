@@ -28,6 +28,8 @@ type state struct {
 	expiring     map[uint64]*queue // that go when they are not used
 	timed        map[uint64]*queue // with messages that expire
 	dying        map[uint64]*queue // with messages whose dead letters are to be routed
+	refusing     map[uint64]*queue // that refuse messages when they are full
+	overfull     map[uint64]*queue // with more ready messages than they may have
 	sessions     map[Session]*session
 	uploads      int    // unfinished uploads
 	uploadBytes  uint64 // received by them
@@ -53,7 +55,10 @@ type state struct {
 	deleted  []uint64
 	died     []uint64
 	suspect  *Audit
-	rerouted bool // exchanges came or went
+	overran  bool     // a queue has become overfull
+	limited  []uint64 // queues that have other limits
+	checked  bool     // there is room for what is published: it was looked at before
+	rerouted bool     // exchanges came or went
 	routing  routing
 	publish  Publish // decoded command, used again by the next
 	settle   Settle
@@ -68,13 +73,15 @@ type counters struct {
 	moved                                                           uint64 // messages that operators moved
 	deduplicated                                                    uint64 // messages that an exchange or a queue had had before
 	delayed, released, releasedUnrouted, delayedDiscarded           uint64
+	droppedMaxLength                                                uint64 // messages that died for room
+	refusedMaxLength                                                uint64 // copies of messages that a full queue did not take
 }
 
 // all returns the counters in the order in which snapshots keep them: new ones go to the end.
 func (n *counters) all() []*uint64 {
 	return []*uint64{&n.published, &n.routed, &n.duplicates, &n.acknowledged, &n.rejected, &n.returned,
 		&n.expired, &n.deadLettered, &n.deadUnrouted, &n.overDeliveryLimit, &n.died, &n.discarded, &n.moved,
-		&n.deduplicated, &n.delayed, &n.released, &n.releasedUnrouted, &n.delayedDiscarded}
+		&n.deduplicated, &n.delayed, &n.released, &n.releasedUnrouted, &n.delayedDiscarded, &n.droppedMaxLength, &n.refusedMaxLength}
 }
 
 // dropCursor is how far DropTransient has looked for transient messages since the last LeaderStarted: all queues
@@ -134,7 +141,8 @@ type queue struct {
 	suspicion   uint64  // messages up to it may have been delivered in an earlier term
 	hadConsumer bool
 	inUse       bool
-	unusedSince int64 // batch clock; 0 while in use
+	unusedSince int64  // batch clock; 0 while in use
+	awaited     uint64 // messages that are claimed as they come (see Claim)
 	messages    messages
 
 	// derived
@@ -195,6 +203,8 @@ func newState() *state {
 		expiring:   make(map[uint64]*queue),
 		timed:      make(map[uint64]*queue),
 		dying:      make(map[uint64]*queue),
+		refusing:   make(map[uint64]*queue),
+		overfull:   make(map[uint64]*queue),
 		sessions:   make(map[Session]*session),
 		windows:    make(map[uint64]*window),
 		producers:  producers{byID: make(map[string]*producer)},
