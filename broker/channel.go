@@ -285,7 +285,11 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 	v.mu.Unlock()
 	for {
 		v.mu.Lock()
-		m, ok := v.takeForGet(ch)
+		m, ok, unsure, err := v.takeFor(ctx, ch)
+		if err != nil {
+			v.mu.Unlock()
+			return false, err
+		}
 		if ok {
 			v.held.add(m.Sequence)
 			ch.mu.Lock()
@@ -298,7 +302,7 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 				}
 				ready := uint64(0)
 				if now, there := s.leadership.broker.machine.QueueByNumber(info.Number); there {
-					ready = now.Messages - min(now.Messages, uint64(v.held.n))
+					ready = now.Messages - min(now.Messages, max(uint64(v.held.n), now.Claimed))
 				}
 				s.leadership.broker.stats.deliveries.Add(1)
 				answer(&Delivery{Channel: ch.ID, Tag: ch.lastTag, Queue: v.queue.Name, Quorum: v.quorum, Redelivered: m.Redelivered, Message: &m}, ready)
@@ -313,7 +317,7 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 			}
 			return ok, nil
 		}
-		waiting, damage := v.asked > v.mark || v.frozen > 0, v.damage
+		waiting, damage := unsure || v.asked > v.mark || v.frozen > 0, v.damage
 		v.mu.Unlock()
 		if damage != nil {
 			return false, errorf(fsm.InternalError, "INTERNAL_ERROR - queue '%s' in vhost '%s' is damaged: %v", v.queue.Name, v.queue.Vhost, damage)

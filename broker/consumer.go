@@ -108,6 +108,7 @@ func (v *view) join(ctx context.Context, c *consumer, started func()) error {
 	if c.exclusive {
 		v.exclusive = c
 	}
+	come := v.expect(c)
 	v.joining++
 	if !v.present {
 		v.present = true
@@ -120,10 +121,12 @@ func (v *view) join(ctx context.Context, c *consumer, started func()) error {
 	_, err := v.leadership.system.call(ctx, fsm.MemberBoots{})
 	v.mu.Lock()
 	v.joining--
+	come()
 	if err == nil && v.closed {
 		err = v.notFound()
 	}
 	if err != nil {
+		v.balance()
 		v.left(c)
 		v.mu.Unlock()
 		return err
@@ -153,6 +156,7 @@ func (v *view) leave(c *consumer) (gone uint64) {
 		v.active = nil
 		v.wake() // another one's turn
 	}
+	v.balance()
 	v.leadership.broker.stats.consumers.Add(-1)
 	if v.left(c) && v.queue.AutoDelete {
 		gone = v.leadership.system.position()

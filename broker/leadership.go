@@ -36,6 +36,7 @@ type leadership struct {
 	last     uint64              // session number; guarded by mu
 
 	died    chan struct{} // capacity 1: messages died whose dead letters are to be routed
+	overran chan struct{} // capacity 1: a queue has more messages than its limits let it have
 	replies replies
 	timed   atomic.Bool // some consumer had an acknowledgement timeout
 }
@@ -63,7 +64,7 @@ func (n *lastNumbers) set(term, batch, session uint64) {
 }
 
 func newLeadership(b *Broker, term uint64) *leadership {
-	l := &leadership{broker: b, term: term, began: time.Now(), failed: make(chan struct{}), died: make(chan struct{}, 1), views: map[uint64]*view{}, sessions: map[uint64]*Session{}}
+	l := &leadership{broker: b, term: term, began: time.Now(), failed: make(chan struct{}), died: make(chan struct{}, 1), overran: make(chan struct{}, 1), views: map[uint64]*view{}, sessions: map[uint64]*Session{}}
 	l.context, l.cancel = context.WithCancel(context.Background())
 	batch, session := b.lastNumbers.get(term)
 	l.last = session
@@ -91,6 +92,7 @@ func (l *leadership) run() {
 	l.start(func() { l.expireMessages(l.context) })
 	l.start(func() { l.routeDeadLetters(l.context) })
 	l.start(func() { l.releaseDelayed(l.context) })
+	l.start(func() { l.trimQueues(l.context) })
 	l.upkeep(l.context)
 }
 

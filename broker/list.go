@@ -58,6 +58,7 @@ func (l *leadership) queueRow(q fsm.QueueInfo) QueueRow {
 	row := QueueRow{QueueInfo: q}
 	if v := l.existingView(q.Number); v != nil {
 		row.Held, row.Consumers = v.counts()
+		row.Held = max(row.Held, q.Claimed)
 	}
 	return row
 }

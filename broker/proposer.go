@@ -206,6 +206,15 @@ func (p *proposer) finish() {
 		p.release(f)
 		p.leadership.grew(f.applied.Grown)
 		p.leadership.deleted(f.applied.Deleted)
+		for _, number := range f.applied.Limited {
+			p.leadership.limitsChanged(number)
+		}
+		if f.applied.Overfull {
+			select {
+			case p.leadership.overran <- struct{}{}:
+			default:
+			}
+		}
 		if len(f.applied.Dying) > 0 {
 			select {
 			case p.leadership.died <- struct{}{}:

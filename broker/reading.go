@@ -35,14 +35,16 @@ func (v *view) readingOf(code uint8) *reading {
 	return r
 }
 
-// putBack has a live message back that consumers do not hold any more. The caller holds mu.
-func (v *view) putBack(sequence uint64) {
-	r := &v.reading
-	if v.levels != nil {
-		r = v.readingOf(v.leadership.broker.machine.LevelOf(v.queue.Number, sequence))
+// readingFor returns the reading of a live message's level. The caller holds mu.
+func (v *view) readingFor(sequence uint64) *reading {
+	if v.levels == nil {
+		return &v.reading
 	}
-	heap.Push(&r.returned, sequence)
+	return v.readingOf(v.leadership.broker.machine.LevelOf(v.queue.Number, sequence))
 }
+
+// putBack has a live message back that consumers do not hold any more. The caller holds mu.
+func (v *view) putBack(sequence uint64) { heap.Push(&v.readingFor(sequence).returned, sequence) }
 
 // readAfresh forgets what was read and not handed out: it may be gone. The caller holds mu.
 func (v *view) readAfresh() {
@@ -73,6 +75,18 @@ func (v *view) hasRead() bool {
 		}
 	}
 	return false
+}
+
+// isDrained reports whether all that was read was handed out. The caller holds mu.
+func (v *view) isDrained() bool {
+	if v.levels != nil {
+		for _, r := range v.levels.others {
+			if len(r.ahead)+len(r.returned) > 0 {
+				return false
+			}
+		}
+	}
+	return len(v.ahead)+len(v.returned) == 0
 }
 
 // front removes the first live message from the view, of the highest level that has one, and says whether it was handed

@@ -117,6 +117,9 @@ func (s *Session) state(name string, number, messages uint64) QueueState {
 	out := QueueState{Name: name, Ready: messages}
 	if v := s.leadership.existingView(number); v != nil {
 		held, consumers := v.counts()
+		if q, ok := s.leadership.broker.machine.QueueByNumber(number); ok && q.Limited {
+			held = max(held, q.Claimed)
+		}
 		out.Ready -= min(messages, held)
 		out.Consumers = uint32(consumers)
 	}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type view struct {
 
 	unwanted uint64 // what lives for no time and is not above it expires: nobody was there for it
 
+	claims *claiming // of a queue whose length is limited; nil otherwise
+
 	mark   uint64    // sequences up to it may be handed out in this term (rule 11)
 	asked  uint64    // the mark that is on its way
 	damage error     // why the queue cannot be read
@@ -45,6 +48,9 @@ type view struct {
 
 func newView(l *leadership, q fsm.QueueInfo) *view {
 	v := &view{leadership: l, queue: q, single: q.SingleActiveConsumer(), quorum: q.Quorum(), expires: q.Expires(), signal: make(chan struct{}, 1), reading: reading{cursor: q.FirstLive}, mark: q.Mark, asked: q.Mark, unwanted: q.Next - 1}
+	if q.Limited {
+		v.claims = &claiming{}
+	}
 	if q.Prioritized() {
 		v.levels = &readings{}
 	}
@@ -105,6 +111,9 @@ func (v *view) deliverSome() (more bool) {
 	v.age = v.leadership.age()
 	var removed []uint64
 	var m fsm.Message // one for all: it is on the heap
+	if v.claims != nil {
+		v.claim()
+	}
 	for range readAheadCount {
 		c := v.pick()
 		if c == nil {
@@ -125,12 +134,20 @@ func (v *view) deliverSome() (more bool) {
 		}
 		v.held.add(m.Sequence)
 		if !c.channel.deliver(c, v, &m) { // closed or out of credit meanwhile: it was not handed out
-			v.notHeld(m.Sequence, fsm.Return)
+			if v.claims != nil {
+				v.held.remove(m.Sequence)
+				v.notTaken(&m)
+			} else {
+				v.notHeld(m.Sequence, fsm.Return)
+			}
 			continue
 		}
 		if c.autoAck {
 			removed = append(removed, m.Sequence)
 		}
+	}
+	if v.claims != nil {
+		v.balance()
 	}
 	v.mu.Unlock()
 	if len(removed) > 0 {
@@ -152,12 +169,12 @@ func (v *view) handOut(ctx context.Context) error {
 			continue
 		}
 		v.mu.Lock()
-		waiting := v.hasRead() && v.asked > v.mark && v.pick() != nil
+		waiting := (v.hasRead() && v.asked > v.mark || v.claims != nil && len(v.claims.waiting) > 0) && v.pick() != nil
 		v.mu.Unlock()
 		if !waiting {
 			return nil
 		}
-		// The mark is on its way in the log: behind it comes this.
+		// The mark, or a claim, is on its way in the log: behind it comes this.
 		if _, err := v.leadership.system.call(ctx, fsm.MemberBoots{}); err != nil {
 			return err
 		}
@@ -195,16 +212,32 @@ func (v *view) pickActive() *consumer {
 // take removes the first ready message from the view; ok is false when there is none that may be handed out now.
 // The caller holds mu.
 func (v *view) take() (m fsm.Message, ok bool) {
-	if v.frozen > 0 || v.damage != nil && time.Now().Before(v.again) {
+	if v.frozen > 0 || v.resting() {
 		return m, false
 	}
-	v.damage = nil
+	if v.claims != nil {
+		return v.claimedFront()
+	}
 	for {
 		m, returned, ok := v.front()
 		if !ok || !v.isExpired(&m, returned) {
 			return m, ok
 		}
 	}
+}
+
+// resting reports whether the queue could not be read and is left alone for a while. The caller holds mu.
+func (v *view) resting() bool {
+	if v.damage != nil && time.Now().Before(v.again) {
+		return true
+	}
+	v.damage = nil
+	return false
+}
+
+// notTaken has a claimed message back that was not handed out after all. The caller holds mu.
+func (v *view) notTaken(m *fsm.Message) {
+	v.claims.waiting = slices.Insert(v.claims.waiting, 0, claimed{Message: *m, granted: true})
 }
 
 func (v *view) damaged(err error) {
@@ -265,8 +298,11 @@ func (v *view) settled(kind fsm.SettleKind, sequences []uint64) {
 	for _, q := range sequences {
 		v.notHeld(q, kind)
 	}
+	if kind == fsm.Unclaim {
+		v.released(sequences)
+	}
 	v.mu.Unlock()
-	if kind == fsm.Return || v.groups != nil {
+	if kind == fsm.Return || kind == fsm.Unclaim || v.groups != nil {
 		v.wake()
 	}
 }
@@ -294,6 +330,9 @@ func (v *view) freeze() []fsm.Run {
 func (v *view) thaw() {
 	v.mu.Lock()
 	v.frozen--
+	if !v.running {
+		v.balance()
+	}
 	v.mu.Unlock()
 	v.wake()
 }

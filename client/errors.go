@@ -21,6 +21,7 @@ var (
 	ErrNoLeader           = errors.New("no leader")
 	ErrOverloaded         = errors.New("overloaded")
 	ErrSequenceTooOld     = errors.New("sequence below the deduplication window")
+	ErrQueueFull          = errors.New("queue full") // one that the message leads to; others may have it
 	// ErrOutcomeUnknown: the connection or the leadership ended before the answer; the request may or may not have
 	// taken effect, and it was not sent again.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
@@ -72,6 +73,8 @@ func (e *Error) Unwrap() error {
 		return ErrOverloaded
 	case native.SequenceTooOld:
 		return ErrSequenceTooOld
+	case native.QueueFull:
+		return ErrQueueFull
 	}
 	return nil
 }

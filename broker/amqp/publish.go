@@ -175,6 +175,10 @@ func (c *channel) Complete(number uint64, r fsm.Result) {
 		if number != 0 {
 			c.confirms.settle(number, false)
 		}
+	case r.Code == fsm.QueueFull:
+		if number != 0 {
+			c.confirms.settle(number, true)
+		}
 	case r.Code < 600:
 		c.failLater(exceptionOfCode(r.Code, r.Message, amqp091.BasicPublishID))
 	}

@@ -66,7 +66,7 @@ func (t *transaction) commit(ctx context.Context) error {
 		r, err := c.Commit(ctx, operations)
 		if err != nil {
 			e := broker.AsError(err)
-			if e.Code < 600 {
+			if e.Code < 600 || e.Code == fsm.QueueFull {
 				return amqp091.Errorf(amqp091.PreconditionFailed, amqp091.TxCommitID, "partial tx completion: nothing was published: %s", e.Message)
 			}
 			return exceptionOf(err, amqp091.TxCommitID)

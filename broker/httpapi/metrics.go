@@ -107,6 +107,8 @@ var (
 		counter("cluster_discarded_total", "Messages purged or gone with their queue, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Discarded) }),
 		counter("cluster_moved_total", "Messages that operators moved, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Moved) }),
 		gauge("deduplication_values", "Header values remembered for deduplication.", func(t *fsm.Totals) float64 { return float64(t.Remembered) }),
+		counter("cluster_dropped_max_length_total", "Messages that died because their queue was full, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.DroppedMaxLength) }),
+		counter("cluster_refused_max_length_total", "Copies of messages that a full queue refused, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.RefusedMaxLength) }),
 		counter("cluster_deduplicated_total", "Messages that an exchange or a queue had had before and did not take, counted in the replicated state.", func(t *fsm.Totals) float64 { return float64(t.Deduplicated) }),
 		gauge("delayed_messages", "Delayed messages that wait to be routed; they are in no queue.", func(t *fsm.Totals) float64 { return float64(t.Waiting) }),
 		gauge("delayed_message_bytes", "Bytes of the delayed messages.", func(t *fsm.Totals) float64 { return float64(t.WaitingBytes) }),

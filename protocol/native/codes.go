@@ -36,4 +36,6 @@ const (
 	StaleTerm Code = 610
 	// SequenceTooOld: a publish's sequence lies below the deduplication window; it had no effect.
 	SequenceTooOld Code = 611
+	// QueueFull: a queue that the publish leads to has no room for it and refused it; other queues may have it.
+	QueueFull Code = 612
 )
