@@ -94,6 +94,7 @@ func (c *consumer) room() int {
 // claim has what the consumers can take claimed. The caller holds mu.
 func (v *view) claim() {
 	k := v.claims
+	v.undefer()
 	capacity := v.capacity()
 	var asked, back []uint64
 	for len(k.waiting) < capacity && k.flying < maxClaimsFlying && !v.resting() {
@@ -110,7 +111,7 @@ func (v *view) claim() {
 				back = append(back, m.Sequence)
 				continue
 			}
-		case v.isExpired(&m, returned):
+		case v.isExpired(&m, returned), v.isDeferred(&m):
 			continue
 		default:
 			asked = append(asked, m.Sequence)
@@ -275,6 +276,7 @@ func (v *view) takeFor(ctx context.Context, ch *Channel) (m fsm.Message, ok, uns
 // unsure says that there may be one soon. The caller holds mu, which is released meanwhile.
 func (v *view) takeAside(ctx context.Context) (m fsm.Message, ok, unsure bool, err error) {
 	k := v.claims
+	v.undefer()
 	for {
 		var returned bool
 		if v.frozen > 0 {
@@ -296,7 +298,7 @@ func (v *view) takeAside(ctx context.Context) (m fsm.Message, ok, unsure bool, e
 				v.balance()
 			}
 			continue
-		case v.isExpired(&m, returned):
+		case v.isExpired(&m, returned), v.isDeferred(&m):
 			continue
 		}
 		if ok, err = v.claimAside(ctx, m.Sequence); ok || err != nil {

@@ -35,6 +35,8 @@ const (
 	verifyTimeout   = 5 * time.Second
 	upkeepInterval  = time.Second
 	expiryInterval  = 100 * time.Millisecond
+	deferredSpare   = 1024                   // messages to be retried later that may be remembered beyond twice those that are there
+	maxDeferredWait = 200 * time.Millisecond // between looks at a queue whose messages are to be retried later
 	releaseInterval = 50 * time.Millisecond
 	releaseStep     = 1024            // delayed messages that are on their way to their queues at once
 	expiryIdle      = time.Second     // a queue in which all that is due is held is left alone

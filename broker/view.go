@@ -31,10 +31,12 @@ type view struct {
 	frozen    int           // purges and deletes between their cut and their result: nothing is handed out (rule 3)
 
 	reading
-	levels *readings     // of a queue with priorities; nil otherwise
-	held   runSet        // handed out, and not settled in the truth yet
-	groups *groups       // nil unless messages go out by groups
-	age    time.Duration // of the leadership when deliverSome began: one look at the clock for many deliveries
+	levels       *readings     // of a queue with priorities; nil otherwise
+	deferred     deferredHeap  // live again and not deliverable yet
+	deferredMost int           // of them before those that are gone are dropped
+	held         runSet        // handed out, and not settled in the truth yet
+	groups       *groups       // nil unless messages go out by groups
+	age          time.Duration // of the leadership when deliverSome began: one look at the clock for many deliveries
 
 	unwanted uint64 // what lives for no time and is not above it expires: nobody was there for it
 
@@ -218,9 +220,10 @@ func (v *view) take() (m fsm.Message, ok bool) {
 	if v.claims != nil {
 		return v.claimedFront()
 	}
+	v.undefer()
 	for {
 		m, returned, ok := v.front()
-		if !ok || !v.isExpired(&m, returned) {
+		if !ok || !v.isExpired(&m, returned) && !v.isDeferred(&m) {
 			return m, ok
 		}
 	}
@@ -245,12 +248,13 @@ func (v *view) damaged(err error) {
 	v.leadership.broker.log.Error("a queue cannot be read; it is not served until it can be, or is repaired from another node", "queue", v.queue.Name, "vhost", v.queue.Vhost, "error", err)
 }
 
-// readAgain returns for how long a queue that could not be read is left alone yet; 0 when it can be read.
+// readAgain returns for how long a queue that could not be read is left alone yet, or one whose messages are to be retried
+// later; 0 when it can be read.
 func (v *view) readAgain() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.damage == nil {
-		return 0
+		return v.untilDeferred()
 	}
 	return max(time.Until(v.again), damageRetry/10)
 }

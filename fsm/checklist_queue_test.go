@@ -188,7 +188,7 @@ func TestRow117To122QueueArguments(t *testing.T) {
 		{"x-delivery-limit", int32(-1), ""}, {"x-delivery-limit", "many", ""}, {"x-dead-letter-strategy", "at-least-once", ""}, {"x-dead-letter-strategy", "never", "invalid_dlx_strategy"},
 		{"x-quorum-initial-group-size", int32(0), "{value_zero,0}"}, {"x-quorum-initial-group-size", int32(3), ""}, {"x-max-in-memory-length", int32(-1), "{value_negative,-1}"}, {"x-max-in-memory-bytes", int32(1), ""},
 		{"x-consumer-timeout", int32(-1), "{value_negative,-1}"}, {"x-consumer-disconnected-timeout", int32(0), ""}, {"x-delayed-retry-type", "failed", ""}, {"x-delayed-retry-type", "no", "invalid_delayed_retry_type"},
-		{"x-delayed-retry-min", int32(1), ""}, {"x-delayed-retry-max", "1", `"expected integer, got longstr"`},
+		{"x-delayed-retry-min", int32(1), ""}, {"x-delayed-retry-multiplier", int32(0), "{value_zero,0}"}, {"x-delayed-retry-multiplier", int32(1001), "{value_too_large,1001}"}, {"x-delayed-retry-max", "1", `"expected integer, got longstr"`},
 	} {
 		want := ""
 		if c.want != "" {

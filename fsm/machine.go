@@ -119,6 +119,8 @@ type Message struct {
 	Expires int64
 	Deaths  uint8 // see DeadLetter
 	Claimed bool  // see Claim
+	// NotBefore is the batch clock before which it is not to be delivered again, in ms; 0: at once.
+	NotBefore int64
 }
 
 // ExpiredAt reports whether the message has expired at a batch clock value, in ms.

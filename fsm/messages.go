@@ -87,6 +87,7 @@ type chunk struct {
 	width     int         // how many slots there are when they are packed
 	expires   []int64     // batch clock of slots, ms, 0 is never; nil while it is so for all; packed or not
 	soonest   int64       // none expires earlier; 0: none does
+	deferred  []int64     // batch clock before which slots are not deliverable, ms; nil while it is so for none; packed or not
 }
 
 func (c *chunk) first() uint64 { return c.index*chunkSlots + 1 }
@@ -196,7 +197,7 @@ func (m *messages) own(where int) *chunk {
 	if c.packed == nil {
 		copied.slots = append(make([]slot, 0, cap(c.slots)), c.slots...)
 	}
-	copied.expires = slices.Clone(c.expires)
+	copied.expires, copied.deferred = slices.Clone(c.expires), slices.Clone(c.deferred)
 	m.replace(where, &copied)
 	return &copied
 }
@@ -227,7 +228,7 @@ func (c *chunk) weight() uint64 {
 	if c.page != nil {
 		heap = 0
 	}
-	return chunkBytes + uint64(cap(c.slots))*uint64(unsafe.Sizeof(slot{})) + uint64(heap) + 8*uint64(cap(c.expires))
+	return chunkBytes + uint64(cap(c.slots))*uint64(unsafe.Sizeof(slot{})) + uint64(heap) + 8*uint64(cap(c.expires)+cap(c.deferred))
 }
 
 // append adds a message that expires at a batch clock value in ms, 0 for never, and returns its sequence.
@@ -381,7 +382,7 @@ func (m *messages) raise(sequence uint64) bool {
 
 // mark gives a message another state. The caller has made the chunk writable.
 func (m *messages) mark(c *chunk, position int, state uint32) {
-	s, sequence, expires := &c.slots[position], c.first()+uint64(position), c.expiresAt(position)
+	s, sequence, expires := &c.slots[position], c.first()+uint64(position), c.times(position)
 	m.sum -= contribution(s.hash, sequence, s.state, expires)
 	if !s.changed() {
 		c.counted++

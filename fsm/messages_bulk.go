@@ -146,7 +146,7 @@ func (m *messages) tally(c *chunk, slots []slot, which slotSet, sign uint64) {
 		s := &slots[i]
 		m.count += sign
 		m.bytes += sign * uint64(s.body)
-		m.sum += sign * contribution(s.hash, c.first()+uint64(i), s.state, c.expiresAt(i))
+		m.sum += sign * contribution(s.hash, c.first()+uint64(i), s.state, c.times(i))
 		m.memory += sign * s.size()
 		switch {
 		case s.state&slotClaimed == 0:

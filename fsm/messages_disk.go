@@ -48,7 +48,7 @@ func (m *messages) listBy(find func(from uint64) (uint64, bool), from uint64, co
 // message returns what is known of a message, which is all of it when its content is in memory.
 func (c *chunk) message(position int, s *slot) Message {
 	msg := Message{Sequence: c.first() + uint64(position), DeliveryCount: s.deliveries(), Redelivered: s.deliveries() > 0, Claimed: s.state&slotClaimed != 0,
-		Expires: c.expiresAt(position)}
+		Expires: c.expiresAt(position), NotBefore: c.notBefore(position)}
 	if s.content != nil {
 		s.content.into(&msg)
 	}

@@ -80,7 +80,7 @@ func (m *messages) bury(sequence uint64) {
 	if m.dying.from == sequence {
 		m.dying.from++
 	}
-	m.sum -= contribution(s.hash, sequence, s.state, c.expiresAt(position))
+	m.sum -= contribution(s.hash, sequence, s.state, c.times(position))
 	m.memory -= s.size()
 	if s.file == 0 {
 		m.unwritten -= s.size()

@@ -204,7 +204,7 @@ func (m *model) putQueue(c *PutQueue) Result {
 		return Result{Code: PreconditionFailed}
 	}
 	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
-		keepAll: quorum, expires: expires, ttl: -1, limit: -1, dead: bytes.Contains(c.Arguments, []byte("dead")),
+		keepAll: quorum, expires: expires, retry: bytes.Contains(c.Arguments, []byte("retry")), ttl: -1, limit: -1, dead: bytes.Contains(c.Arguments, []byte("dead")),
 		keep: bytes.Contains(c.Arguments, []byte("at-least-once")), arguments: c.Arguments, since: m.clock, window: newModelWindow(c.Arguments)}
 	q.limits(c.Arguments)
 	if bytes.Contains(c.Arguments, []byte("x-message-ttl")) {

@@ -169,12 +169,12 @@ func (d drawer) part() *BodyPart {
 
 func (d drawer) queueArguments() []byte {
 	return drawOf(d, "arguments", nil, nil, d.limits(), d.limits(), d.limits(), drawnOnce, drawnOnce, drawnEver, drawnPlain, table("x-queue-type", "quorum"), table("x-queue-type", "classic"),
-		table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept, drawnLevels)
+		table("x-expires", int32(40)), table("x-queue-type", "quorum", "x-expires", int32(40)), drawnDead, drawnDead, drawnKept, drawnLevels, drawnRetry, drawnRetry)
 }
 
 // town draws what most of a history needs to be about something: queues that a fanout reaches.
 func (d drawer) town() (commands []Command) {
-	for _, q := range []PutQueue{{Name: "q0", Arguments: drawnDead}, {Name: "q1", Arguments: drawnKept}, {Name: "k0", Arguments: d.queueArguments()}, {Name: "x0", Arguments: drawnOnce}} {
+	for _, q := range []PutQueue{{Name: "q0", Arguments: drawnDead}, {Name: "q1", Arguments: drawnKept}, {Name: "k0", Arguments: d.queueArguments()}, {Name: "q2", Arguments: drawnRetry}, {Name: "x0", Arguments: drawnOnce}} {
 		q.Vhost, q.Durable = 1, true
 		commands = append(commands, &q, &PutBinding{Vhost: 1, Source: "amq.fanout", Destination: q.Name})
 	}
@@ -290,8 +290,9 @@ var drawnLevels = table("x-max-priority", int8(4))
 
 // Queues with dead letters, whose exchange is amq.fanout.
 var (
-	drawnDead = table("x-dead-letter-exchange", "amq.fanout", "x-message-ttl", int32(30), "x-delivery-limit", int32(0))
-	drawnKept = table("x-dead-letter-exchange", "amq.fanout", "x-dead-letter-strategy", "at-least-once", "x-overflow", "reject-publish")
+	drawnDead  = table("x-dead-letter-exchange", "amq.fanout", "x-message-ttl", int32(30), "x-delivery-limit", int32(0))
+	drawnRetry = table("x-delayed-retry-min", int32(10), "x-delayed-retry-max", int32(70), "x-delayed-retry-multiplier", int8(2))
+	drawnKept  = table("x-dead-letter-exchange", "amq.fanout", "x-dead-letter-strategy", "at-least-once", "x-overflow", "reject-publish")
 )
 
 func (d drawer) deadLetter() Command {

@@ -47,7 +47,7 @@ type modelQueue struct {
 	vhost                                   *modelVhost
 	name                                    string
 	durable, exclusive, autoDelete, keepAll bool
-	expires                                 bool
+	expires, retry                          bool // retry after 10, 20, 40, 70 ms
 	arguments                               []byte
 	owner                                   Session
 	mark, suspicion, last                   uint64
@@ -352,8 +352,11 @@ func (m *model) settle(c *Settle) Result {
 	case Return:
 		for i := range q.live {
 			if inRuns(c.Runs, q.live[i].Sequence) {
-				q.live[i].DeliveryCount++
-				q.live[i].claimed = false
+				x := &q.live[i]
+				x.claimed = false
+				if x.DeliveryCount++; q.retry && (q.limit < 0 || int64(x.DeliveryCount) <= q.limit) {
+					x.NotBefore = max(m.clock, 1) + min(int64(10)<<min(x.DeliveryCount-1, 10), 70)
+				}
 				n++
 			}
 		}

@@ -195,6 +195,8 @@ func (s *state) applySettle(c *Settle) Result {
 				if q.messages.raise(at); q.rules.deliveryLimit >= 0 && int64(q.messages.deliveries(at)) > q.rules.deliveryLimit {
 					s.die(q, at, DeliveryLimit)
 					s.counters.overDeliveryLimit++
+				} else if wait := q.rules.retry.wait(int64(q.messages.deliveries(at))); wait > 0 {
+					q.messages.postpone(at, max(s.clock, 1)+wait)
 				}
 				n++
 			}

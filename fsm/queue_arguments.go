@@ -51,6 +51,7 @@ var queueArguments = append([]queueArgument{
 	{"x-delayed-retry-type", quorum, oneOf("invalid_delayed_retry_type", "disabled", "all", "failed", "returned")},
 	{"x-delayed-retry-min", quorum, integerIn(0, unlimited)},
 	{"x-delayed-retry-max", quorum, integerIn(0, unlimited)},
+	{"x-delayed-retry-multiplier", quorum, integerIn(1, maxRetryMultiplier)},
 	{"x-max-age", stream, anything},
 	{"x-stream-max-segment-size-bytes", stream, anything},
 	{"x-stream-filter-size-bytes", stream, anything},

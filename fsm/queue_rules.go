@@ -11,6 +11,7 @@ type queueRules struct {
 	overrideDeadKey bool // they go with deadKey rather than their own keys
 	keepDead        bool // they stay until they reach a queue
 	limits
+	retry           retry
 }
 
 // settings are what a queue was declared with.
@@ -48,6 +49,7 @@ func (s *settings) rules() (r queueRules) {
 	r.limits = s.limits(quorum)
 	r.ttl = s.integer("x-message-ttl")
 	r.deliveryLimit = s.integer("x-delivery-limit")
+	r.retry = s.retry()
 	r.deadExchange, r.deadLetter = s.text("x-dead-letter-exchange")
 	r.deadKey, r.overrideDeadKey = s.text("x-dead-letter-routing-key")
 	// As in RabbitMQ, a queue that drops from its head when it is full cannot keep what died either.

@@ -31,8 +31,10 @@ func (b *rebuilt) add(e *store.Entry, file uint32, c *content) error {
 		return fmt.Errorf("%w: message %d, the last is %d", store.ErrManifest, e.Sequence, b.queue.Last)
 	}
 	s := slot{content: c, hash: e.Hash, offset: uint64(e.Offset), file: file, length: e.Length, body: e.Body}
+	var notBefore int64
 	if i, ok := slices.BinarySearchFunc(b.queue.Changes, e.Sequence, bySequence); ok {
 		s.state = b.queue.Changes[i].State &^ slotFixed
+		notBefore = b.queue.Changes[i].Time
 	}
 	s.state |= uint32(e.Priority) << slotPriority
 	if e.Transient {
@@ -45,6 +47,9 @@ func (b *rebuilt) add(e *store.Entry, file uint32, c *content) error {
 	b.at = e.Sequence
 	if !b.messages.restore(e.Sequence, s, e.Expires) {
 		return fmt.Errorf("%w: message %d is there twice", store.ErrManifest, e.Sequence)
+	}
+	if notBefore != 0 {
+		b.messages.postpone(e.Sequence, notBefore)
 	}
 	return nil
 }

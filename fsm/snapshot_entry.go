@@ -77,7 +77,7 @@ func (d *description) chunk(c *chunk) (whole span, ok bool) {
 		}
 		d.add(at)
 		if s.changed() {
-			d.entry.Changes = append(d.entry.Changes, store.Change{Sequence: c.first() + uint64(i), State: s.state &^ slotFixed})
+			d.entry.Changes = append(d.entry.Changes, store.Change{Sequence: c.first() + uint64(i), State: s.state &^ slotFixed, Time: c.notBefore(i)})
 			ok = false
 		}
 		switch {

@@ -131,3 +131,36 @@ func TestDelayedDeadLetter(t *testing.T) {
 		t.Fatalf("got %q with %v", d.Text(), headers(ch, d))
 	}
 }
+
+// TestRetryBackOff: a returned message comes again after its wait, which doubles, others are not held up, and in the end it
+// is dead-lettered.
+func TestRetryBackOff(t *testing.T) {
+	_, ch := begin(t)
+	q, dead := name(t, "q"), ch.Queue(name(t, "dead"))
+	ch.Declare(&amqp091.QueueDeclare{Queue: q, Durable: true, Arguments: table(t, amqp091.Map{"x-delayed-retry-min": int32(200), "x-delayed-retry-multiplier": int32(2),
+		"x-delivery-limit": int32(2), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead})})
+	ch.Put("", q, "poison")
+	ch.Consume(q, "")
+	d := ch.Deliver()
+	for i, wait := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond} {
+		returned := time.Now()
+		ch.Send(&amqp091.BasicNack{DeliveryTag: d.Tag, Requeue: true})
+		if i == 0 {
+			ch.Put("", q, "good")
+			good := ch.Deliver()
+			if good.Text() != "good" {
+				t.Fatalf("got %q, which was to wait", good.Text())
+			}
+			ch.Send(&amqp091.BasicAck{DeliveryTag: good.Tag})
+		}
+		d = ch.Deliver()
+		if after := time.Since(returned); d.Text() != "poison" || !d.Redelivered || after < wait || after > wait+2*time.Second {
+			t.Fatalf("%q came %v after it was returned, redelivered %v; want %v", d.Text(), after, d.Redelivered, wait)
+		}
+	}
+	ch.Send(&amqp091.BasicNack{DeliveryTag: d.Tag, Requeue: true})
+	if got := await(ch, dead); got.Text() != "poison" {
+		t.Fatalf("got %q", got.Text())
+	}
+	ch.ExpectDepth(q, 0)
+}

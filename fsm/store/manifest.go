@@ -30,7 +30,11 @@ type Queue struct {
 type Change struct {
 	Sequence uint64
 	State    uint32
+	Time     int64 // that belongs to the state; 0: none
 }
+
+// changeHasTime is set beside the state in front of a time.
+const changeHasTime = 1 << 32
 
 const (
 	manifestMagic = "WRNMAN\x00\x01" // the last byte is the format's version
@@ -69,7 +73,12 @@ func (q *Queue) append(b []byte) []byte {
 	var before uint64
 	for _, d := range q.Changes {
 		b = binary.AppendUvarint(b, d.Sequence-before)
-		b = binary.AppendUvarint(b, uint64(d.State))
+		if d.Time == 0 {
+			b = binary.AppendUvarint(b, uint64(d.State))
+		} else {
+			b = binary.AppendUvarint(b, uint64(d.State)|changeHasTime)
+			b = binary.AppendUvarint(b, uint64(d.Time))
+		}
 		before = d.Sequence
 	}
 	b = binary.AppendUvarint(b, uint64(len(q.Files)))
@@ -199,7 +208,12 @@ func (f *fields) queue() (q Queue, ok bool) {
 			return q, false
 		}
 		sequence += step
-		q.Changes = append(q.Changes, Change{Sequence: sequence, State: uint32(f.uvarint())})
+		state := f.uvarint()
+		c := Change{Sequence: sequence, State: uint32(state)}
+		if state&changeHasTime != 0 {
+			c.Time = int64(f.uvarint())
+		}
+		q.Changes = append(q.Changes, c)
 	}
 	for range f.count(6) {
 		file, ok := f.file()
