@@ -9,7 +9,7 @@ import (
 
 func sampleManifest() *Manifest {
 	return &Manifest{State: []byte("state"), Queues: []Queue{
-		{Number: 1, Last: 10, Count: 3, Bytes: 99, Sum: 1 << 63, NextFile: 4, Changes: []Change{{2, 1}, {9, 3}},
+		{Number: 1, Last: 10, Count: 3, Bytes: 99, Sum: 1 << 63, NextFile: 4, Changes: []Change{{2, 1, 0}, {9, 3, 1 << 41}},
 			Files: []File{{Number: 1, Length: 1000, Index: 900, Records: 9, Valid: 3, Live: []Extent{{32, 100}, {300, 400}}}}},
 		{Number: 7, Last: 0, NextFile: 1},
 	}}
