@@ -291,7 +291,7 @@ var drawnLevels = table("x-max-priority", int8(4))
 // Queues with dead letters, whose exchange is amq.fanout.
 var (
 	drawnDead  = table("x-dead-letter-exchange", "amq.fanout", "x-message-ttl", int32(30), "x-delivery-limit", int32(0))
-	drawnRetry = table("x-delayed-retry-min", int32(10), "x-delayed-retry-max", int32(70), "x-delayed-retry-multiplier", int8(2))
+	drawnRetry = table("x-dead-letter-exchange", "amq.fanout", "x-delayed-retry-min", int32(10), "x-delayed-retry-max", int32(70), "x-delayed-retry-multiplier", int8(2))
 	drawnKept  = table("x-dead-letter-exchange", "amq.fanout", "x-dead-letter-strategy", "at-least-once", "x-overflow", "reject-publish")
 )
 
