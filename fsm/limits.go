@@ -31,6 +31,9 @@ func (l *limits) exceeded(count, bytes uint64) bool {
 }
 
 func (s *settings) limits(quorum bool) limits {
+	if _, grouped := s.text("x-group-key"); grouped { // see groupKey; a policy's limits do nothing
+		return limits{length: -1, bytes: -1}
+	}
 	l := limits{length: s.integer("x-max-length"), bytes: s.integer("x-max-length-bytes")}
 	switch value, _ := s.text("x-overflow"); {
 	case value == "reject-publish":

@@ -55,7 +55,7 @@ var queueArguments = append([]queueArgument{
 	{"x-max-age", stream, anything},
 	{"x-stream-max-segment-size-bytes", stream, anything},
 	{"x-stream-filter-size-bytes", stream, anything},
-	{"x-group-key", classic | quorum, nameOfHeader},
+	{"x-group-key", classic | quorum, groupKey},
 }, deduplicationArguments...)
 
 // typesIn returns the types that the arguments of a queue allow.
@@ -181,6 +181,17 @@ func textBeside(other, reason string) func(*field, []field) string {
 		}
 		return anyText(f, all)
 	}
+}
+
+// groupKey refuses groups beside a limit, since what waits for its group's consumer is neither ready nor held, and beside
+// retries, which would leave their place to the messages behind them.
+func groupKey(f *field, all []field) string {
+	for _, other := range []string{"x-max-length", "x-max-length-bytes", "x-delayed-retry-min"} {
+		if find(all, other) != nil {
+			return "a queue with groups cannot have " + other
+		}
+	}
+	return nameOfHeader(f, all)
 }
 
 const unlimited = 1<<63 - 1

@@ -11,7 +11,7 @@ type queueRules struct {
 	overrideDeadKey bool // they go with deadKey rather than their own keys
 	keepDead        bool // they stay until they reach a queue
 	limits
-	retry           retry
+	retry retry
 }
 
 // settings are what a queue was declared with.

@@ -87,6 +87,8 @@ func TestGroupKey(t *testing.T) {
 	}
 	ch.Refused(&amqp091.QueueDeclare{Queue: name(t, "bad"), Arguments: table(t, amqp091.Map{"x-group-key": int32(1)})}, amqp091.PreconditionFailed,
 		"invalid arg 'x-group-key' for queue '"+name(t, "bad")+"' in vhost '/': {unacceptable_type,signedint}")
+	ch.Refused(&amqp091.QueueDeclare{Queue: name(t, "bad"), Arguments: table(t, amqp091.Map{"x-group-key": "h", "x-max-length": int32(1)})}, amqp091.PreconditionFailed,
+		"invalid arg 'x-group-key' for queue '"+name(t, "bad")+"' in vhost '/': a queue with groups cannot have x-max-length")
 }
 
 // TestGroupByRoutingKey: a get holds the group of what it got.
