@@ -12,7 +12,7 @@ func (v *view) ackTimeout(own time.Duration) time.Duration {
 	if own > 0 {
 		return own
 	}
-	if ms, ok := v.queue.ConsumerTimeout(); ok {
+	if ms, ok := v.leadership.broker.machine.ConsumerTimeout(v.queue.Number); ok {
 		return time.Duration(min(ms, maxAckTimeout.Milliseconds())) * time.Millisecond
 	}
 	return v.leadership.broker.config.ConsumerTimeout

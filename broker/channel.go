@@ -271,7 +271,7 @@ func (ch *Channel) Get(ctx context.Context, queue string, autoAck bool, answer f
 	if v.single && v.quorum {
 		return false, errorf(fsm.ResourceLocked, "RESOURCE_LOCKED - cannot obtain access to locked queue '%s' in vhost '%s'. basic.get operations are not supported by quorum queues with single active consumer", queue, s.Vhost.Name)
 	}
-	if v.expires {
+	if s.leadership.broker.machine.Expires(info.Number) {
 		s.leadership.send(fsm.UseQueue{Queue: info.Number})
 	}
 	if err := s.leadership.verify(ctx); err != nil {

@@ -16,7 +16,6 @@ type view struct {
 	queue      fsm.QueueInfo // as it was when the view was made: only what never changes may be used
 	single     bool          // only the active consumer receives (x-single-active-consumer)
 	quorum     bool          // declared as x-queue-type quorum
-	expires    bool          // goes when it is not used for a time (x-expires)
 	signal     chan struct{} // capacity 1: something may be deliverable
 
 	mu        sync.Mutex
@@ -49,7 +48,7 @@ type view struct {
 }
 
 func newView(l *leadership, q fsm.QueueInfo) *view {
-	v := &view{leadership: l, queue: q, single: q.SingleActiveConsumer(), quorum: q.Quorum(), expires: q.Expires(), signal: make(chan struct{}, 1), reading: reading{cursor: q.FirstLive}, mark: q.Mark, asked: q.Mark, unwanted: q.Next - 1}
+	v := &view{leadership: l, queue: q, single: q.SingleActiveConsumer(), quorum: q.Quorum(), signal: make(chan struct{}, 1), reading: reading{cursor: q.FirstLive}, mark: q.Mark, asked: q.Mark, unwanted: q.Next - 1}
 	if q.Limited {
 		v.claims = &claiming{}
 	}

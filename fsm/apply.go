@@ -145,6 +145,10 @@ func (s *state) dispatch(c Command) Result {
 		return s.applyDropUpload(c)
 	case *Mark:
 		return s.applyMark(c)
+	case *PutPolicy:
+		return s.applyPutPolicy(c)
+	case *DeletePolicy:
+		return s.applyDeletePolicy(c)
 	case *FoundCluster:
 		if s.cluster == "" {
 			s.cluster = string([]byte(c.ID))

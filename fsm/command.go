@@ -37,6 +37,8 @@ const (
 	OpAudit            Opcode = 57
 	OpMemberBoots      Opcode = 58
 	OpFoundCluster     Opcode = 59
+	OpPutPolicy        Opcode = 64
+	OpDeletePolicy     Opcode = 65
 )
 
 // Command is one change of state, a struct of this package. A Batch carries commands; the machine applies each of
@@ -296,6 +298,27 @@ type Audit struct {
 
 // FoundCluster writes the cluster id into the state; a second one has no effect.
 type FoundCluster struct{ ID string }
+
+// PutPolicy sets a policy: the settings in Definition apply to the queues and exchanges of a vhost whose names match
+// Pattern, from now on, to those that exist as well. Of several that match, the one with the highest priority counts, the
+// first by name among equals; beside it one of Operator's, which caps it. Definition is a field table of arguments
+// without their "x-". PreconditionFailed says what is wrong with it. Result.Created: there was none of that name.
+type PutPolicy struct {
+	Vhost      uint64
+	Operator   bool
+	Name       string
+	Pattern    string
+	ApplyTo    string
+	Priority   int64
+	Definition []byte
+}
+
+// DeletePolicy removes a policy; NotFound when it does not exist.
+type DeletePolicy struct {
+	Vhost    uint64
+	Operator bool
+	Name     string
+}
 
 // Bounds of what a command may hold.
 const (

@@ -52,7 +52,10 @@ func (s *state) applyDeadLetter(c *DeadLetter) Result {
 	}
 	d := newDeath(q, why, c, s.clock)
 	var queues []*queue
-	e := q.vhost.exchanges[q.rules.deadExchange]
+	var e *exchange
+	if q.rules.deadLetter { // a policy may have gone since it died
+		e = q.vhost.exchanges[q.rules.deadExchange]
+	}
 	if e != nil {
 		queues = slices.DeleteFunc(s.routing.route(e, d.key, d.properties), d.cycle)
 	}

@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -114,6 +115,9 @@ func (s *state) applyDeleteVhost(c *DeleteVhost) Result {
 	for _, e := range v.exchanges {
 		s.deleteExchange(e)
 	}
+	for _, p := range slices.Concat(v.policies, v.operatorPolicies) {
+		s.sum -= p.hash
+	}
 	delete(s.vhosts, v.number)
 	delete(s.vhostNames, v.name)
 	s.sum -= v.hash
@@ -123,10 +127,9 @@ func (s *state) applyDeleteVhost(c *DeleteVhost) Result {
 // insertExchange adds an exchange whose fields are complete, derived ones excepted.
 func (s *state) insertExchange(e *exchange) {
 	e.routes = e.kind
+	e.policies = e.vhost.govern(e.governed())
+	s.setExchangeRules(e)
 	if fields, _ := parseTable(e.arguments, nil); len(fields) > 0 {
-		if f := find(fields, "alternate-exchange"); f != nil {
-			e.alternate = string(f.value)
-		}
 		e.window = s.insertWindow(e.number, (&settings{arguments: fields}).deduplication())
 		if f := find(fields, "x-delayed-type"); f != nil && e.kind == delays {
 			e.routes = string(f.value)

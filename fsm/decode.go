@@ -201,6 +201,13 @@ func (d *decoder) command(op Opcode) (Command, error) {
 			d.fail()
 		}
 		a.Hash, c = d.uint(), a
+	case OpPutPolicy:
+		d.want(7)
+		c = &PutPolicy{Vhost: d.uint(), Operator: d.bool(), Name: d.string(), Pattern: d.string(), ApplyTo: d.string(),
+			Priority: int64(d.uint()), Definition: d.bin()}
+	case OpDeletePolicy:
+		d.want(3)
+		c = &DeletePolicy{Vhost: d.uint(), Operator: d.bool(), Name: d.string()}
 	case OpFoundCluster:
 		d.want(1)
 		c = &FoundCluster{ID: d.string()}

@@ -31,6 +31,19 @@ func (Mark) opcode() Opcode             { return OpMark }
 func (Audit) opcode() Opcode            { return OpAudit }
 func (FoundCluster) opcode() Opcode     { return OpFoundCluster }
 
+func (PutPolicy) opcode() Opcode    { return OpPutPolicy }
+func (DeletePolicy) opcode() Opcode { return OpDeletePolicy }
+
+func (c PutPolicy) appendTo(b []byte) []byte {
+	b = appendString(appendBool(appendUint(appendArray(b, 7), c.Vhost), c.Operator), c.Name)
+	b = appendUint(appendString(appendString(b, c.Pattern), c.ApplyTo), uint64(c.Priority))
+	return appendBin(b, c.Definition)
+}
+
+func (c DeletePolicy) appendTo(b []byte) []byte {
+	return appendString(appendBool(appendUint(appendArray(b, 3), c.Vhost), c.Operator), c.Name)
+}
+
 func (c PutVhost) appendTo(b []byte) []byte    { return appendString(appendArray(b, 1), c.Name) }
 func (c DeleteVhost) appendTo(b []byte) []byte { return appendString(appendArray(b, 1), c.Name) }
 

@@ -22,6 +22,7 @@ const (
 	seedRemembered = 0x589965cc75374cc3
 	seedUpload     = 0xe7037ed1a0b428db
 	seedWaiting    = 0xb5026f5aa96619e9
+	seedPolicy     = 0x27bb2ee687b0b0fd
 )
 
 // mix folds a word into a hash; the order of words matters.

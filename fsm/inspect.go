@@ -181,7 +181,7 @@ func (m *Machine) QueueNumbers() []uint64 {
 	return slices.Sorted(maps.Keys(m.state.queues))
 }
 
-// Check says what PutExchange, PutQueue or DeleteExchange would answer now, without changing anything, for a fast
+// Check says what PutExchange, PutQueue, DeleteExchange or PutPolicy would answer now, without changing anything, for a fast
 // refusal before consensus. Other commands get OK.
 func (m *Machine) Check(c Command) (r Result) {
 	m.mu.RLock()
@@ -199,6 +199,10 @@ func (m *Machine) Check(c Command) (r Result) {
 		_, r = m.state.checkDeleteExchange(&c)
 	case *DeleteExchange:
 		_, r = m.state.checkDeleteExchange(c)
+	case PutPolicy:
+		_, _, r = m.state.checkPutPolicy(&c)
+	case *PutPolicy:
+		_, _, r = m.state.checkPutPolicy(c)
 	}
 	return r
 }
@@ -215,7 +219,7 @@ func (m *Machine) Live(queue uint64, runs []Run) uint64 {
 
 func (e *exchange) info() ExchangeInfo {
 	return ExchangeInfo{Number: e.number, Vhost: e.vhost.name, Name: e.name, Type: e.kind, Durable: e.durable,
-		AutoDelete: e.autoDelete, Internal: e.internal, Arguments: e.arguments, Duplicates: e.window.had()}
+		AutoDelete: e.autoDelete, Internal: e.internal, Arguments: e.arguments, Duplicates: e.window.had(), Governed: e.policies.info()}
 }
 
 func (q *queue) info() QueueInfo {
@@ -226,7 +230,7 @@ func (q *queue) info() QueueInfo {
 	return QueueInfo{Number: q.number, Vhost: q.vhost.name, Name: q.name, Durable: q.durable, Exclusive: q.exclusive,
 		AutoDelete: q.autoDelete, Arguments: q.arguments, Owner: q.owner, Messages: q.messages.count,
 		MessageBytes: q.messages.bytes, Limited: q.rules.limited(), Claimed: q.messages.claims.count, FirstLive: first, Next: q.messages.nextSequence(), Mark: q.mark,
-		Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince, Duplicates: q.window.had()}
+		Suspicion: q.suspicion, HadConsumer: q.hadConsumer, InUse: q.inUse, UnusedSince: q.unusedSince, Duplicates: q.window.had(), Governed: q.policies.info()}
 }
 
 func (b *binding) info() BindingInfo {
@@ -252,7 +256,7 @@ func (m *Machine) UnusedQueues(now int64, limit int) []UnusedQueue {
 	defer m.mu.RUnlock()
 	var unused []UnusedQueue
 	for _, q := range m.state.expiring {
-		if !q.inUse && q.unusedSince+q.expires <= now {
+		if !q.inUse && q.unusedSince+q.rules.expires <= now {
 			unused = append(unused, UnusedQueue{q.number, q.unusedSince})
 		}
 	}

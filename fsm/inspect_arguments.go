@@ -24,15 +24,23 @@ func (q *QueueInfo) SingleActiveConsumer() bool {
 	return f != nil && f.tag == 't' && f.value[0] != 0
 }
 
-// Expires reports whether the queue goes when it is not used for a time (x-expires).
-func (q *QueueInfo) Expires() bool { return q.argument("x-expires") != nil }
+// Expires reports whether a queue goes when it is not used for a time, by its arguments or a policy.
+func (m *Machine) Expires(queue uint64) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	q := m.state.queues[queue]
+	return q != nil && q.rules.expires > 0
+}
 
-// ConsumerTimeout returns the queue's x-consumer-timeout in ms, if it has one.
-func (q *QueueInfo) ConsumerTimeout() (ms int64, ok bool) {
-	f := q.argument("x-consumer-timeout")
-	if f == nil {
+// ConsumerTimeout returns within how many ms the queue's deliveries must be settled, by its arguments and policies; ok is
+// false when they do not say.
+func (m *Machine) ConsumerTimeout(queue uint64) (ms int64, ok bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	q := m.state.queues[queue]
+	if q == nil {
 		return 0, false
 	}
-	ms, ok = f.integer()
-	return max(ms, 0), ok
+	ms = q.settings().integer("x-consumer-timeout")
+	return max(ms, 0), ms >= 0
 }

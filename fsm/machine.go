@@ -57,6 +57,12 @@ type VhostInfo struct {
 	Name   string
 }
 
+// Governed is what policies say to a queue or an exchange.
+type Governed struct {
+	Policy, OperatorPolicy string // their names, "" for none
+	Definition             []byte // the settings in force, a field table without its length prefix
+}
+
 // ExchangeInfo describes an exchange.
 type ExchangeInfo struct {
 	Number     uint64
@@ -68,6 +74,7 @@ type ExchangeInfo struct {
 	Internal   bool
 	Arguments  []byte
 	Duplicates uint64 // messages that it had had before and did not route
+	Governed
 }
 
 // QueueInfo describes a queue. Messages counts all live messages, held ones included.
@@ -92,6 +99,7 @@ type QueueInfo struct {
 	InUse        bool   // has a consumer, as far as the state knows
 	UnusedSince  int64  // batch clock, ms; 0 while in use
 	Duplicates   uint64 // messages that it had had before and did not take
+	Governed
 }
 
 // BindingInfo describes a binding.

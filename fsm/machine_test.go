@@ -3,6 +3,7 @@ package fsm
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,9 @@ func checkHash(t interface {
 	var sum, count, bytes, waiting uint64
 	for _, v := range s.vhosts {
 		sum += v.digest()
+		for _, p := range slices.Concat(v.policies, v.operatorPolicies) {
+			sum += p.digest()
+		}
 		for _, e := range v.exchanges {
 			sum += e.digest()
 		}

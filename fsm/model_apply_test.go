@@ -35,6 +35,7 @@ func (m *model) apply(c Command) Result {
 				m.removeExchange(e)
 			}
 		}
+		m.policies = slices.DeleteFunc(m.policies, func(p *modelPolicy) bool { return p.vhost == v })
 		m.vhosts = slices.DeleteFunc(m.vhosts, func(x *modelVhost) bool { return x == v })
 	case *PutExchange:
 		return m.putExchange(c)
@@ -122,6 +123,10 @@ func (m *model) apply(c Command) Result {
 		return m.settle(c)
 	case *Transaction:
 		return m.transaction(c)
+	case *PutPolicy:
+		return m.putPolicy(c)
+	case *DeletePolicy:
+		return m.deletePolicy(c)
 	default:
 		return m.applyLife(c)
 	}
@@ -150,7 +155,7 @@ func (m *model) putExchange(c *PutExchange) Result {
 	}
 	window := newModelWindow(withoutInner(c.Arguments))
 	if e := m.exchange(v, c.Name); e != nil {
-		if e.kind != c.Type || e.durable != c.Durable || e.autoDelete != c.AutoDelete || e.internal != c.Internal || e.alternate != alternate || c.Type == delays && e.routes != inner ||
+		if e.kind != c.Type || e.durable != c.Durable || e.autoDelete != c.AutoDelete || e.internal != c.Internal || e.argued != alternate || c.Type == delays && e.routes != inner ||
 			(window.on || e.window.on) && !bytes.Equal(withoutInner(e.arguments), withoutInner(c.Arguments)) {
 			return Result{Code: PreconditionFailed}
 		}
@@ -168,8 +173,10 @@ func (m *model) putExchange(c *PutExchange) Result {
 			return Result{Code: CommandInvalid}
 		}
 	}
-	m.exchanges = append(m.exchanges, &modelExchange{number: m.next(), vhost: v, name: c.Name, kind: c.Type, routes: routes, alternate: alternate, durable: c.Durable,
-		autoDelete: c.AutoDelete, internal: c.Internal, arguments: c.Arguments, window: window})
+	e := &modelExchange{number: m.next(), vhost: v, name: c.Name, kind: c.Type, routes: routes, argued: alternate, durable: c.Durable,
+		autoDelete: c.AutoDelete, internal: c.Internal, arguments: c.Arguments, window: window}
+	m.exchanges = append(m.exchanges, e)
+	m.obeyExchange(e)
 	return Result{Created: true}
 }
 
@@ -187,7 +194,6 @@ func (m *model) putQueue(c *PutQueue) Result {
 		return Result{Code: NotFound}
 	}
 	quorum := bytes.Contains(c.Arguments, []byte("quorum"))
-	expires := bytes.Contains(c.Arguments, []byte("x-expires"))
 	if q := m.queue(v, c.Name); q != nil {
 		switch {
 		case q.exclusive != c.Exclusive || q.exclusive && q.owner != c.Owner:
@@ -195,7 +201,7 @@ func (m *model) putQueue(c *PutQueue) Result {
 		case !q.exclusive && q.durable != c.Durable || q.autoDelete != c.AutoDelete || !bytes.Equal(plain(q.arguments), plain(c.Arguments)):
 			return Result{Code: PreconditionFailed}
 		}
-		if q.expires && !q.keepAll && !q.inUse {
+		if q.expires > 0 && !q.keepAll && !q.inUse {
 			q.since = m.clock
 		}
 		return Result{Queue: q.number, Messages: uint64(len(q.live))}
@@ -204,12 +210,10 @@ func (m *model) putQueue(c *PutQueue) Result {
 		return Result{Code: PreconditionFailed}
 	}
 	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
-		keepAll: quorum, expires: expires, retry: bytes.Contains(c.Arguments, []byte("retry")), ttl: -1, limit: -1, dead: bytes.Contains(c.Arguments, []byte("dead")),
-		keep: bytes.Contains(c.Arguments, []byte("at-least-once")), arguments: c.Arguments, since: m.clock, window: newModelWindow(c.Arguments)}
+		keepAll: quorum, retry: bytes.Contains(c.Arguments, []byte("retry")), keep: bytes.Contains(c.Arguments, []byte("at-least-once")),
+		arguments: c.Arguments, since: m.clock, window: newModelWindow(c.Arguments)}
 	q.limits(c.Arguments)
-	if bytes.Contains(c.Arguments, []byte("x-message-ttl")) {
-		q.ttl, q.limit = 30, 0
-	}
+	m.obeyQueue(q)
 	if c.Exclusive {
 		q.owner = c.Owner
 	}

@@ -35,7 +35,8 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		i, ok := machine.QueueByNumber(q.number)
 		want := QueueInfo{Number: q.number, Vhost: q.vhost.name, Name: q.name, Durable: q.durable, Exclusive: q.exclusive, AutoDelete: q.autoDelete,
 			Arguments: i.Arguments, Owner: q.owner, Messages: uint64(len(q.live)), FirstLive: q.last + 1, Next: q.last + 1, Mark: q.mark,
-			Limited: q.length >= 0 || q.bytes >= 0, Suspicion: q.suspicion, HadConsumer: q.had, InUse: q.inUse, UnusedSince: q.since, Duplicates: q.window.refused}
+			Limited: q.length >= 0 || q.bytes >= 0, Suspicion: q.suspicion, HadConsumer: q.had, InUse: q.inUse, UnusedSince: q.since, Duplicates: q.window.refused,
+			Governed: Governed{q.policy, q.operator, i.Definition}}
 		for _, x := range q.live {
 			want.MessageBytes += uint64(len(x.Body))
 			if x.claimed {
@@ -82,12 +83,12 @@ func (m *model) check(t *rapid.T, machine *Machine) {
 		}
 		var exchanges []string
 		for _, e := range machine.Exchanges(v.number) {
-			exchanges = append(exchanges, fmt.Sprint(e.Number, e.Name, e.Type, e.Durable, e.AutoDelete, e.Internal, e.Duplicates))
+			exchanges = append(exchanges, fmt.Sprint(e.Number, e.Name, e.Type, e.Durable, e.AutoDelete, e.Internal, e.Duplicates, e.Policy, e.OperatorPolicy))
 		}
 		var want []string
 		for _, e := range m.exchanges {
 			if e.vhost == v {
-				want = append(want, fmt.Sprint(e.number, e.name, e.kind, e.durable, e.autoDelete, e.internal, e.window.refused))
+				want = append(want, fmt.Sprint(e.number, e.name, e.kind, e.durable, e.autoDelete, e.internal, e.window.refused, e.policy, e.operator))
 			}
 		}
 		slices.Sort(exchanges)
@@ -167,6 +168,7 @@ func checkDerived(t *rapid.T, s *state) {
 		t.Fatalf("%d uploads of %d bytes, %d runs; kept as %d, %d, %d", uploads, received, runs, s.uploads, s.uploadBytes, s.producers.runs)
 	}
 	checkWindows(t, s)
+	checkRules(t, s)
 	var all []uint64
 	for e := s.byNumber.Front(); e != nil; e = e.Next() {
 		all = append(all, e.Value.(*queue).number)

@@ -59,7 +59,7 @@ func (m *model) deadLetter(c *DeadLetter) Result {
 	history := slices.DeleteFunc(slices.Clone(x.history), func(d modelDeath) bool { return d == modelDeath{q.name, x.why} })
 	history = slices.Insert(history, 0, modelDeath{q.name, x.why})
 	reached := map[*modelQueue]bool{}
-	if e := m.exchange(q.vhost, "amq.fanout"); e != nil {
+	if e := m.exchange(q.vhost, "amq.fanout"); e != nil && q.dead {
 		m.route(e, &c.Message, map[*modelExchange]bool{}, reached)
 	}
 	for to := range reached {

@@ -183,7 +183,7 @@ func (d drawer) town() (commands []Command) {
 
 // command draws any command but Audit. Publishes and settles are the most frequent.
 func (d drawer) command() Command {
-	switch rapid.IntRange(0, 61).Draw(d.T, "command") {
+	switch rapid.IntRange(0, 65).Draw(d.T, "command") {
 	case 0:
 		return &PutVhost{Name: drawOf(d, "vhost name", "v1", "v2")}
 	case 1:
@@ -268,6 +268,8 @@ func (d drawer) command() Command {
 		return d.deadLetter()
 	case 49, 50:
 		return d.move()
+	case 62, 63, 64, 65:
+		return d.policy()
 	case 51:
 		return &DeleteMessages{Queue: d.queue(), Runs: d.runs()}
 	case 52, 53, 54, 55:

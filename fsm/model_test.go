@@ -25,6 +25,7 @@ type model struct {
 	counters        counters
 	grown, deleted  map[uint64]bool
 	checked         bool // there is room
+	policies        []*modelPolicy
 }
 
 type modelVhost struct {
@@ -37,6 +38,8 @@ type modelExchange struct {
 	number                        uint64
 	vhost                         *modelVhost
 	name, kind, routes, alternate string
+	argued                        string // the alternate exchange of its arguments
+	policy, operator              string
 	durable, autoDelete, internal bool
 	arguments                     []byte
 	window                        modelWindow
@@ -47,7 +50,9 @@ type modelQueue struct {
 	vhost                                   *modelVhost
 	name                                    string
 	durable, exclusive, autoDelete, keepAll bool
-	expires, retry                          bool // retry after 10, 20, 40, 70 ms
+	expires                                 int64 // -1: never
+	retry                                   bool  // retry after 10, 20, 40, 70 ms
+	policy, operator                        string
 	arguments                               []byte
 	owner                                   Session
 	mark, suspicion, last                   uint64

@@ -12,9 +12,9 @@ func (s *state) insertQueue(q *queue) {
 	if f := find(fields, "x-queue-type"); f != nil {
 		q.keepAll = string(f.value) == "quorum"
 	}
-	set := &settings{arguments: fields}
-	q.rules = set.rules()
-	q.window = s.insertWindow(q.number, set.deduplication())
+	q.policies = q.vhost.govern(q.governed())
+	s.setRules(q)
+	q.window = s.insertWindow(q.number, (&settings{arguments: fields}).deduplication())
 	if q.hidden() {
 		s.hide(q)
 	} else if q.messages.firstDue() != 0 {
@@ -22,14 +22,6 @@ func (s *state) insertQueue(q *queue) {
 	}
 	if q.messages.dying.count > 0 {
 		s.dying[q.number] = q
-	}
-	if q.rules.limited() {
-		s.limitsChanged(q)
-	}
-	if f := find(fields, "x-expires"); f != nil {
-		if q.expires, _ = f.integer(); q.expires > 0 {
-			s.expiring[q.number] = q
-		}
 	}
 	if !q.hidden() {
 		q.vhost.queues[q.name] = q
@@ -87,7 +79,7 @@ func (s *state) applyPutQueue(c *PutQueue) Result {
 		return r
 	}
 	if q != nil {
-		if q.expires > 0 && !q.keepAll {
+		if q.rules.expires > 0 && !q.keepAll {
 			s.renew(q)
 		}
 		return Result{Queue: q.number, Messages: q.messages.count}

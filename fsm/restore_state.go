@@ -28,6 +28,13 @@ func (i *image) state(queues map[uint64]*messages) (*state, error) {
 			s.waits(made, w.Exchange, int(w.Messages))
 		}
 	}
+	for _, p := range i.Policies {
+		v := s.vhosts[p.Vhost]
+		if v == nil || checkPattern(p.Pattern) != "" {
+			return nil, fmt.Errorf("%w: policy '%s' has no vhost %d, or a pattern that is none", store.ErrManifest, p.Name, p.Vhost)
+		}
+		s.insertPolicy(&policy{vhost: v, operator: p.Operator, name: p.Name, pattern: p.Pattern, applyTo: p.ApplyTo, priority: p.Priority, definition: p.Definition})
+	}
 	for _, e := range i.Exchanges {
 		v := s.vhosts[e.Vhost]
 		if v == nil {

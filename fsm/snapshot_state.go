@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -38,6 +39,7 @@ type image struct {
 	Producers   []producerImage // longest idle first
 	Uploads     []uploadImage
 	Windows     []windowImage
+	Policies    []policyImage
 }
 
 type bootImage struct {
@@ -63,6 +65,19 @@ type waitingImage struct {
 
 	Exchange string
 	Messages uint64
+}
+
+type policyImage struct {
+	//lint:ignore U1000 msgpack reads its tag
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Vhost      uint64
+	Operator   bool
+	Name       string
+	Pattern    string
+	ApplyTo    string
+	Priority   int64
+	Definition []byte
 }
 
 type exchangeImage struct {
@@ -152,6 +167,10 @@ func (s *state) view() *stateView {
 			made.Waiting = append(made.Waiting, waitingImage{Exchange: exchange, Messages: v.waiting[exchange]})
 		}
 		i.Vhosts = append(i.Vhosts, made)
+		for _, p := range slices.Concat(v.policies, v.operatorPolicies) {
+			i.Policies = append(i.Policies, policyImage{Vhost: v.number, Operator: p.operator, Name: p.name, Pattern: p.pattern,
+				ApplyTo: p.applyTo, Priority: p.priority, Definition: p.definition})
+		}
 	}
 	i.Queues = make([]queueImage, 0, len(s.queues))
 	for e := s.byNumber.Front(); e != nil; e = e.Next() {
@@ -202,6 +221,9 @@ func (v *stateView) encode() []byte {
 // encode returns the image's bytes, the same for equal states.
 func (i *image) encode() []byte {
 	slices.SortFunc(i.Vhosts, func(a, b vhostImage) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(i.Policies, func(a, b policyImage) int {
+		return cmp.Or(cmp.Compare(a.Vhost, b.Vhost), strings.Compare(fmt.Sprint(a.Operator), fmt.Sprint(b.Operator)), strings.Compare(a.Name, b.Name))
+	})
 	slices.SortFunc(i.Exchanges, func(a, b exchangeImage) int { return cmp.Compare(a.Number, b.Number) })
 	slices.SortFunc(i.Queues, func(a, b queueImage) int { return cmp.Compare(a.Number, b.Number) })
 	slices.SortFunc(i.Bindings, func(a, b bindingImage) int {

@@ -44,7 +44,7 @@ type state struct {
 	memory       weights // of all queues
 	taken        uint64  // bytes of contents that queues have got since the state is in this process
 
-	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers, windows and uploads
+	sum uint64 // of the hashes of vhosts, exchanges, queues, bindings, producers, windows, uploads and policies
 
 	// scratch of the entry that is applied
 	position uint64      // publishes seen so far
@@ -99,6 +99,8 @@ type vhost struct {
 	delayed   *queue            // in which delayed messages wait; nil before the first
 	waiting   map[string]uint64 // of them, by the name of their exchange
 	hash      uint64            // its part of state.sum, waiting excepted
+
+	policies, operatorPolicies policies
 }
 
 // exchange is an exchange. The default exchange has the name "" and no bindings: it routes by queue name.
@@ -113,8 +115,9 @@ type exchange struct {
 	arguments  []byte
 
 	// derived
-	routes    string      // kind, or the kind that an x-delayed-message exchange is otherwise
-	alternate string      // of the argument alternate-exchange, "" without
+	routes    string // kind, or the kind that an x-delayed-message exchange is otherwise
+	policies  *governing
+	alternate string      // the exchange for what matches nothing, "" without
 	from      bindingList // bindings of which it is the source
 	into      bindingList // bindings of which it is the destination
 	direct    map[string]*bindingList
@@ -146,7 +149,7 @@ type queue struct {
 	messages    messages
 
 	// derived
-	expires      int64 // ms without use after which it goes (x-expires); 0: never
+	policies     *governing
 	rules        queueRules
 	window       *window // nil unless it deduplicates
 	keepAll      bool    // x-queue-type quorum: the delivery mode is ignored (rule 9)

@@ -19,7 +19,8 @@ func exchangeName(segment string) string {
 
 func exchange(x *fsm.ExchangeInfo, delayed uint64) object {
 	return object{"name": x.Name, "vhost": x.Vhost, "type": x.Type, "durable": x.Durable, "auto_delete": x.AutoDelete,
-		"internal": x.Internal, "arguments": fromTable(x.Arguments), "policy": nil, "messages_delayed": delayed}
+		"internal": x.Internal, "arguments": fromTable(x.Arguments), "policy": orNull(x.Policy), "operator_policy": orNull(x.OperatorPolicy),
+		"effective_policy_definition": fromTable(x.Definition), "messages_delayed": delayed}
 }
 
 func (c *call) exchangeList(vhosts []fsm.VhostInfo) error {

@@ -17,7 +17,7 @@ func (c *call) queueObject(q *broker.QueueRow) object {
 	}
 	o := object{"name": q.Name, "vhost": q.Vhost, "node": c.nodeName(), "type": kind, "state": "running",
 		"durable": q.Durable, "auto_delete": q.AutoDelete, "exclusive": q.Exclusive, "arguments": fromTable(q.Arguments),
-		"policy": nil, "operator_policy": nil, "effective_policy_definition": object{},
+		"policy": orNull(q.Policy), "operator_policy": orNull(q.OperatorPolicy), "effective_policy_definition": fromTable(q.Definition),
 		"exclusive_consumer_tag": nil, "single_active_consumer_tag": nil}
 	query := c.r.URL.Query()
 	bare := query.Get("disable_stats") == "true"

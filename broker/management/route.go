@@ -37,7 +37,7 @@ func (m methods) and(method string, f func(*call) error) methods {
 // endpoints is all there is.
 func endpoints() []endpoint {
 	const del, put, post = http.MethodDelete, http.MethodPut, http.MethodPost
-	return []endpoint{
+	return slices.Concat(policyEndpoints("policies", false), policyEndpoints("operator-policies", true), []endpoint{
 		{pattern: "overview", methods: get((*call).overview)},
 		{pattern: "whoami", methods: get((*call).whoami)},
 		{pattern: "nodes", methods: get((*call).nodes)},
@@ -90,7 +90,7 @@ func endpoints() []endpoint {
 		{pattern: "users/{}/permissions", methods: get((*call).userPermissions)},
 		{pattern: "permissions", methods: get((*call).permissions)},
 		{pattern: "permissions/{}/{}", methods: get((*call).permission).and(put, (*call).putPermission)},
-	}
+	})
 }
 
 // find splits the path as it came, then decodes each segment: names may have any character.
