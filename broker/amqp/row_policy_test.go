@@ -2,6 +2,8 @@ package amqp_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +83,63 @@ func TestRow222PolicyBesideArguments(t *testing.T) {
 	await(ch, dead)
 	await(ch, dead)
 	ch.ExpectDepth(wrong, 0)
+}
+
+func TestRow222LimitsByPolicy(t *testing.T) {
+	_, ch := begin(t)
+	p := operator(t)
+	for suffix, lengths := range map[string][2]int64{"argument": {2, 5}, "policy": {5, 2}} {
+		p.set(suffix, fsm.PutPolicy{}, amqp091.Map{"max-length": lengths[1]})
+		q := declared(ch, suffix, amqp091.Map{"x-max-length": lengths[0]})
+		for i := range 4 {
+			ch.Put("", q, fmt.Sprint(i))
+		}
+		ch.ExpectDepth(q, 2)
+		if got := ch.Drain(q); !slices.Equal(got, []string{"2", "3"}) {
+			t.Fatalf("%s: left are %q", suffix, got)
+		}
+	}
+}
+
+// TestRow223PolicyAndContent: a limit that a policy brings or lowers acts on what a queue has, but not on what a consumer
+// holds; without the policy there is none any more.
+func TestRow223PolicyAndContent(t *testing.T) {
+	c, ch := begin(t)
+	p := operator(t)
+	for _, suffix := range []string{"dead", "q"} {
+		ch.Call(&amqp091.QueueDelete{Queue: name(t, suffix)})
+	}
+	dead := declared(ch, "dead", nil)
+	q := declared(ch, "q", amqp091.Map{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead})
+	for i := range 20 {
+		ch.Put("", q, fmt.Sprint(i))
+	}
+	other := c.Channel(2)
+	other.Qos(2, false)
+	other.Consume(q, "c")
+	held := other.ExpectBodies("0", "1")
+	p.set("q", fsm.PutPolicy{}, amqp091.Map{"max-length": int64(10)})
+	ch.ExpectDepth(q, 10)
+	ch.ExpectDepth(dead, 8)
+	p.set("q", fsm.PutPolicy{}, amqp091.Map{"max-length": int64(3), "overflow": "drop-head"})
+	ch.ExpectDepth(q, 3)
+	ch.ExpectDepth(dead, 15)
+	other.Ack(held[1].Tag, true)
+	other.ExpectBodies("17", "18")
+	other.Leave()
+	ch.ExpectDepth(q, 3)
+	if err := p.session.DeletePolicy(t.Context(), false, name(t, "q")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		ch.Put("", q, fmt.Sprint(i))
+	}
+	ch.ExpectDepth(q, 23)
+	p.set("q", fsm.PutPolicy{}, amqp091.Map{"max-length": int64(23), "overflow": "reject-publish"})
+	ch.Confirm()
+	if refused := put(ch, 0, "", q, "no", "no"); len(refused) != 2 {
+		t.Fatalf("%d were refused", len(refused))
+	}
 }
 
 func TestRow224OperatorPolicyCaps(t *testing.T) {
