@@ -220,3 +220,37 @@ func TestRow208RejectPublishDeadLetters(t *testing.T) {
 		t.Fatalf("kept %v", got)
 	}
 }
+
+func TestRow147OneQueueRefuses(t *testing.T) {
+	_, ch := begin(t)
+	ch.Confirm()
+	x := ch.Exchange(name(t, "x"), "fanout")
+	full, free := declared(ch, "full", amqp091.Map{"x-max-length": int32(1), "x-overflow": "reject-publish"}), declared(ch, "free", nil)
+	for _, q := range []string{full, free} {
+		ch.Call(&amqp091.QueuePurge{Queue: q})
+		ch.Bind(q, x, "", nil)
+	}
+	if refused := put(ch, 0, x, "", "1", "2", "3"); !slices.Equal(refused, []uint64{2, 3}) { // once each
+		t.Fatalf("%v were refused", refused)
+	}
+	ch.ExpectDepth(full, 1)
+	ch.ExpectDepth(free, 3)
+	ch.Quiet()
+}
+
+func TestRow158RefusedInTransaction(t *testing.T) {
+	c, ch := begin(t)
+	full, free := declared(ch, "full", amqp091.Map{"x-max-length": int32(1), "x-overflow": "reject-publish"}), declared(ch, "free", nil)
+	for _, q := range []string{full, free} {
+		ch.Call(&amqp091.QueuePurge{Queue: q})
+	}
+	c.Fill(free, "held")
+	ch.Call(&amqp091.TxSelect{})
+	ch.Ack(ch.MustGet(free).Tag, false)
+	ch.Put("", free, "1")
+	ch.Put("", full, "2")
+	ch.Put("", full, "3")
+	ch.Refused(&amqp091.TxCommit{}, amqp091.PreconditionFailed, "partial tx completion: nothing was published: QUEUE_FULL - queue '"+full+"' in vhost '/' has no room for what the transaction publishes")
+	ch.ExpectDepth(full, 0)
+	ch.ExpectDepth(free, 1) // neither published nor acknowledged
+}
