@@ -166,4 +166,3 @@ func TestPolicyExpiresQueues(t *testing.T) {
 	operator(t).set("q", fsm.PutPolicy{ApplyTo: "classic_queues"}, amqp091.Map{"expires": int64(100)})
 	ch.ExpectGone(q)
 }
-
