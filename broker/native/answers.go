@@ -129,6 +129,12 @@ func (n *connection) rows(ctx context.Context, f *native.List) (rows []native.Ro
 				AutoAck: c.AutoAck, Exclusive: c.Exclusive, Prefetch: c.Prefetch, Unacknowledged: uint64(c.Unacked)})
 		}
 		return rows, nil
+	case native.ListPolicies, native.ListOperator:
+		list, err := s.Policies(ctx, f.Kind == native.ListOperator, f.Name)
+		for _, p := range list {
+			rows = append(rows, &native.PolicyRow{Vhost: vhost, Name: p.Name, Pattern: p.Pattern, ApplyTo: p.ApplyTo, Priority: p.Priority, Definition: p.Definition})
+		}
+		return rows, err
 	case native.ListConnections:
 		for _, c := range s.Connections(f.Name) {
 			rows = append(rows, &native.ConnectionRow{ID: c.Name, ClientName: c.Client.Name, Peer: c.Client.Peer, Vhost: c.Vhost, User: c.Client.User,
@@ -136,5 +142,6 @@ func (n *connection) rows(ctx context.Context, f *native.List) (rows []native.Ro
 		}
 		return rows, nil
 	}
-	return nil, &broker.Error{Code: fsm.PreconditionFailed, Message: "PRECONDITION_FAILED - there is no list of '" + clip(f.Kind) + "'; there are vhosts, exchanges, queues, bindings, consumers and connections"}
+	return nil, &broker.Error{Code: fsm.PreconditionFailed, Message: "PRECONDITION_FAILED - there is no list of '" + clip(f.Kind) +
+		"'; there are vhosts, exchanges, queues, bindings, consumers, connections, policies and operator policies"}
 }

@@ -38,6 +38,10 @@ func check(f native.Frame) error {
 		return names(f.Queue)
 	case *native.Move:
 		return all(names(f.Queue, f.To), key("a routing key", f.RoutingKey))
+	case *native.PolicyPut:
+		return all(names(f.Name), key("apply-to", f.ApplyTo), arguments(f.Definition))
+	case *native.PolicyDelete:
+		return names(f.Name)
 	case *native.VhostPut:
 		return names(f.Name)
 	case *native.VhostDelete:

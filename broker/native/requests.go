@@ -143,6 +143,10 @@ func request(t native.Type) native.Frame {
 		return &native.Peek{}
 	case native.TypeMove:
 		return &native.Move{}
+	case native.TypePolicyPut:
+		return &native.PolicyPut{}
+	case native.TypePolicyDelete:
+		return &native.PolicyDelete{}
 	}
 	return nil
 }
@@ -308,6 +312,11 @@ func (n *connection) perform(ctx context.Context, c *channel, head native.Head, 
 		return nil, s.PutVhost(ctx, f.Name)
 	case *native.VhostDelete:
 		return nil, s.DeleteVhost(ctx, f.Name)
+	case *native.PolicyPut:
+		_, err := s.PutPolicy(ctx, fsm.PutPolicy{Operator: f.Operator, Name: f.Name, Pattern: f.Pattern, ApplyTo: f.ApplyTo, Priority: f.Priority, Definition: f.Definition})
+		return nil, err
+	case *native.PolicyDelete:
+		return nil, s.DeletePolicy(ctx, f.Operator, f.Name)
 	case *native.Tx:
 		return n.commit(ctx, c, f, reply)
 	case *native.List:

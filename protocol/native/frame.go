@@ -50,6 +50,8 @@ const (
 	TypeBodyPart        Type = 0x1c // request and push
 	TypePeek            Type = 0x1d
 	TypeMove            Type = 0x1e
+	TypePolicyPut       Type = 0x1f
+	TypePolicyDelete    Type = 0x20
 
 	// ResponseBit marks the answer to a request of the type without it.
 	ResponseBit Type = 0x8000_0000
@@ -74,6 +76,7 @@ var typeNames = [...]string{
 	TypeReturn: "basic.return", TypeFlow: "flow", TypeTx: "tx", TypeList: "list",
 	TypeClusterStatus: "cluster status", TypeVhostPut: "vhost put", TypeVhostDelete: "vhost delete",
 	TypeBodyPart: "body part", TypePeek: "peek", TypeMove: "move",
+	TypePolicyPut: "policy put", TypePolicyDelete: "policy delete",
 }
 
 // String names the type as the protocol page does.

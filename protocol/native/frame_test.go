@@ -56,6 +56,8 @@ var golden = []struct {
 	{&BodyPart{head, 4, 0, 2, []byte("ab")}, "96 07 01 04 00 02 c4026162"},
 	{&Peek{head, "q", 5, 6, 7, 8, Filter{"k.#", []HeaderFilter{{"h", "v", false}, {"x", "", true}}}},
 		"99 07 01 a171 05 06 07 08 a36b2e23 92 93a168a176c2 93a178a0c3"},
+	{&PolicyPut{head, true, "n", "^", "all", -1, []byte{1}}, "98 07 01 c3 a16e a15e a3616c6c cfffffffffffffffff c40101"},
+	{&PolicyDelete{head, false, "n"}, "94 07 01 c2 a16e"},
 	{&Move{head, "q", MoveToExchange, "x", "k", true, Filter{Key: "a"}, 3, 4, 5, true}, "9d 07 01 a171 01 a178 a16b c3 a161 90 03 04 05 c3"},
 
 	{&Reply{Head: head, Code: 404, Message: "NF", Of: TypeBind}, "94 07 01 cd0194 a24e46"},
@@ -122,7 +124,7 @@ func TestEveryTypeHasAGoldenFrame(t *testing.T) {
 	for _, g := range golden {
 		seen[g.frame.FrameType()] = true
 	}
-	for typ := TypeChannelOpen; typ <= TypeMove; typ++ {
+	for typ := TypeChannelOpen; typ <= TypePolicyDelete; typ++ {
 		if !seen[typ] || strings.HasPrefix(typ.String(), "frame type") {
 			t.Errorf("no golden frame or name for 0x%x", uint32(typ))
 		}

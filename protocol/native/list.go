@@ -8,6 +8,8 @@ const (
 	ListBindings    = "bindings"
 	ListConsumers   = "consumers"
 	ListConnections = "connections"
+	ListPolicies    = "policies"
+	ListOperator    = "operator policies"
 )
 
 // List asks for a page of what there is of a kind, in the connection's vhost (vhosts and connections: in all).

@@ -11,6 +11,7 @@ type remove struct {
 	Exchange deleteExchange `cmd:"" help:"Delete an exchange and its bindings."`
 	Queue    deleteQueue    `cmd:"" help:"Delete a queue with its messages and bindings."`
 	Messages deleteMessages `cmd:"" help:"Delete messages of a queue."`
+	Policy   deletePolicy   `cmd:"" help:"Delete a policy."`
 	Vhost    deleteVhost    `cmd:"" help:"Delete a virtual host with all that is in it."`
 }
 

@@ -21,6 +21,7 @@ type list struct {
 	Vhosts      listVhosts      `cmd:"" help:"List virtual hosts."`
 	Consumers   listConsumers   `cmd:"" help:"List consumers."`
 	Connections listConnections `cmd:"" help:"List client connections."`
+	Policies    listPolicies    `cmd:"" help:"List policies."`
 }
 
 type listing struct {

@@ -28,7 +28,8 @@ type commands struct {
 	Serve   serve   `cmd:"" help:"Run a node."`
 	Cluster cluster `cmd:"" help:"See the state of the cluster, or take a dead node out of it."`
 	Declare declare `cmd:"" help:"Create an exchange, a queue or a virtual host; an equal one may be there already."`
-	Delete  remove  `cmd:"" help:"Delete an exchange, a queue, messages of a queue or a virtual host."`
+	Set     set     `cmd:"" help:"Set a policy."`
+	Delete  remove  `cmd:"" help:"Delete an exchange, a queue, messages of a queue, a policy or a virtual host."`
 	Bind    bind    `cmd:"" help:"Bind a queue (or an exchange) to an exchange."`
 	Unbind  unbind  `cmd:"" help:"Remove a binding."`
 	Publish publish `cmd:"" help:"Publish messages; ends with success only when all are confirmed."`
