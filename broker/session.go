@@ -79,6 +79,9 @@ func (b *Broker) open(client Client, vhost string, r Receiver, operator bool) (*
 	if len(l.sessions) >= maxSessions {
 		return nil, errorf(Overloaded, "OVERLOADED - this node serves at most %d connections", maxSessions)
 	}
+	if err := l.admitConnection(s); err != nil {
+		return nil, err
+	}
 	l.last++
 	s.ID = fsm.Session{Term: l.term, Number: l.last}
 	l.sessions[s.ID.Number] = s
@@ -137,6 +140,9 @@ func (s *Session) Close() {
 
 // Channel opens a channel.
 func (s *Session) Channel(id uint32) (*Channel, error) {
+	if err := s.leadership.admitChannel(s.Client.User); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

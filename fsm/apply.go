@@ -145,6 +145,8 @@ func (s *state) dispatch(c Command) Result {
 		return s.applyDropUpload(c)
 	case *Mark:
 		return s.applyMark(c)
+	case *PutLimit:
+		return s.applyPutLimit(c)
 	case *PutPolicy:
 		return s.applyPutPolicy(c)
 	case *DeletePolicy:

@@ -39,6 +39,7 @@ const (
 	OpFoundCluster     Opcode = 59
 	OpPutPolicy        Opcode = 64
 	OpDeletePolicy     Opcode = 65
+	OpPutLimit         Opcode = 66
 )
 
 // Command is one change of state, a struct of this package. A Batch carries commands; the machine applies each of

@@ -64,7 +64,7 @@ func checkNames(arguments []byte, names ...string) Result {
 
 // createVhost makes a vhost with the exchanges that each has.
 func (s *state) createVhost(name string) *vhost {
-	v := s.insertVhost(s.nextNumber(), name)
+	v := s.insertVhost(s.nextNumber(), name, resourceLimits{})
 	for _, e := range []struct {
 		name, kind string
 		internal   bool
@@ -75,8 +75,8 @@ func (s *state) createVhost(name string) *vhost {
 	return v
 }
 
-func (s *state) insertVhost(number uint64, name string) *vhost {
-	v := &vhost{number: number, name: name, exchanges: make(map[string]*exchange), queues: make(map[string]*queue),
+func (s *state) insertVhost(number uint64, name string, limits resourceLimits) *vhost {
+	v := &vhost{number: number, name: name, limits: limits, exchanges: make(map[string]*exchange), queues: make(map[string]*queue),
 		bindings: make(map[bindingKey]*binding), waiting: make(map[string]uint64)}
 	s.vhosts[number], s.vhostNames[name] = v, v
 	v.hash = v.digest()

@@ -208,6 +208,9 @@ func (d *decoder) command(op Opcode) (Command, error) {
 	case OpDeletePolicy:
 		d.want(3)
 		c = &DeletePolicy{Vhost: d.uint(), Operator: d.bool(), Name: d.string()}
+	case OpPutLimit:
+		d.want(4)
+		c = &PutLimit{Vhost: d.uint(), User: d.string(), Name: d.string(), Value: int64(d.uint())}
 	case OpFoundCluster:
 		d.want(1)
 		c = &FoundCluster{ID: d.string()}

@@ -32,7 +32,7 @@ func samples() []Command {
 			{300, 0, Publish{0, "e", "k", []byte{0, 0}, []byte{}, 5, s, []byte{}, 0}}}}, &DeleteMessages{9, runs}, &Release{9, 8, Publish{Exchange: "e", RoutingKey: "k", Properties: []byte{0, 0}, Body: []byte("body")}},
 		&BodyPart{s, 5, 10, 20, []byte("part")}, &DropUpload{s, 5},
 		&Mark{9, 4096}, &Audit{77, 1, 1 << 63}, &FoundCluster{"id"},
-		&PutPolicy{1, true, "p", "^q", "queues", -7, []byte{4}}, &DeletePolicy{1, true, "p"},
+		&PutPolicy{1, true, "p", "^q", "queues", -7, []byte{4}}, &DeletePolicy{1, true, "p"}, &PutLimit{1, "", "max-queues", -1},
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	seedUpload     = 0xe7037ed1a0b428db
 	seedWaiting    = 0xb5026f5aa96619e9
 	seedPolicy     = 0x27bb2ee687b0b0fd
+	seedUser       = 0x2127599bf4325c37
 )
 
 // mix folds a word into a hash; the order of words matters.
@@ -46,7 +47,7 @@ func mixBools(h uint64, bits ...bool) uint64 {
 	return mix(h, x)
 }
 
-func (v *vhost) digest() uint64 { return mixString(mix(seedVhost, v.number), v.name) }
+func (v *vhost) digest() uint64 { return v.limits.mix(mixString(mix(seedVhost, v.number), v.name)) }
 
 func (e *exchange) digest() uint64 {
 	h := mix(mix(seedExchange, e.number), e.vhost.number)

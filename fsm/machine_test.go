@@ -83,6 +83,9 @@ func checkHash(t interface {
 			sum += w.digestAt(at)
 		}
 	}
+	for user, limits := range s.userLimits {
+		sum += userDigest(user, limits)
+	}
 	for _, c := range s.sessions {
 		for _, u := range c.uploads {
 			sum += u.sum()

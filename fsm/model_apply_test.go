@@ -123,6 +123,17 @@ func (m *model) apply(c Command) Result {
 		return m.settle(c)
 	case *Transaction:
 		return m.transaction(c)
+	case *PutLimit:
+		v := m.vhost(c.Vhost)
+		switch {
+		case c.Vhost != 0 && v == nil:
+			return Result{Code: NotFound}
+		case c.Name != "max-connections" && (c.Name == "max-queues") != (c.Vhost != 0):
+			return Result{Code: PreconditionFailed}
+		case c.Name == "max-queues":
+			v.most = int(max(c.Value, -1))
+		}
+		return Result{}
 	case *PutPolicy:
 		return m.putPolicy(c)
 	case *DeletePolicy:
@@ -208,6 +219,17 @@ func (m *model) putQueue(c *PutQueue) Result {
 	}
 	if quorum && (!c.Durable || c.Exclusive || c.AutoDelete) {
 		return Result{Code: PreconditionFailed}
+	}
+	if v.most >= 0 {
+		have := 0
+		for _, q := range m.queues {
+			if q.vhost == v {
+				have++
+			}
+		}
+		if have >= v.most {
+			return Result{Code: PreconditionFailed}
+		}
 	}
 	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
 		keepAll: quorum, retry: bytes.Contains(c.Arguments, []byte("retry")), keep: bytes.Contains(c.Arguments, []byte("at-least-once")),

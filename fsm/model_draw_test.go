@@ -183,7 +183,7 @@ func (d drawer) town() (commands []Command) {
 
 // command draws any command but Audit. Publishes and settles are the most frequent.
 func (d drawer) command() Command {
-	switch rapid.IntRange(0, 65).Draw(d.T, "command") {
+	switch rapid.IntRange(0, 66).Draw(d.T, "command") {
 	case 0:
 		return &PutVhost{Name: drawOf(d, "vhost name", "v1", "v2")}
 	case 1:
@@ -268,6 +268,12 @@ func (d drawer) command() Command {
 		return d.deadLetter()
 	case 49, 50:
 		return d.move()
+	case 66:
+		c := &PutLimit{Vhost: d.vhost(), Name: drawOf(d, "limit", "max-queues", "max-queues", "max-channels", "max-connections"), Value: drawOf[int64](d, "value", -1, 3, 6, 9)}
+		if d.bool("of a user") {
+			c.Vhost, c.User = 0, drawOf(d, "user", "u", "v")
+		}
+		return c
 	case 62, 63, 64, 65:
 		return d.policy()
 	case 51:

@@ -32,6 +32,7 @@ type modelVhost struct {
 	number  uint64
 	name    string
 	delayed *modelQueue // nil before the first delayed message
+	most    int         // queues; -1: any number
 }
 
 type modelExchange struct {
@@ -109,7 +110,7 @@ func newModel() *model {
 func (m *model) next() uint64 { m.number++; return m.number }
 
 func (m *model) putVhost(name string) {
-	v := &modelVhost{number: m.next(), name: name}
+	v := &modelVhost{number: m.next(), name: name, most: -1}
 	m.vhosts = append(m.vhosts, v)
 	for _, e := range [][2]string{{"", "direct"}, {"amq.direct", "direct"}, {"amq.fanout", "fanout"}, {"amq.headers", "headers"},
 		{"amq.match", "headers"}, {"amq.rabbitmq.trace", "topic"}, {"amq.topic", "topic"}} {

@@ -54,7 +54,10 @@ func (s *state) checkPutQueue(c *PutQueue) (*vhost, *queue, Result) {
 	received, _ := parseTable(c.Arguments, nil)
 	q := v.queues[c.Name]
 	if q == nil {
-		return v, nil, checkQueueArguments(c, v, received)
+		if r := checkQueueArguments(c, v, received); r.Code != OK {
+			return v, nil, r
+		}
+		return v, nil, queueLimit(v, c.Name)
 	}
 	if q.exclusive != c.Exclusive || q.exclusive && q.owner != c.Owner {
 		return v, q, locked(v, c.Name)

@@ -22,8 +22,11 @@ func (i *image) state(queues map[uint64]*messages) (*state, error) {
 		s.boots = append(s.boots, MemberBoot{Server: b.Server, Boot: b.Boot})
 	}
 	exchanges := make(map[uint64]*exchange, len(i.Exchanges))
+	for _, u := range i.Users {
+		s.setUserLimits(u.Name, resourceLimits{connections: u.Limits[0], channels: u.Limits[1]})
+	}
 	for _, v := range i.Vhosts {
-		made := s.insertVhost(v.Number, v.Name)
+		made := s.insertVhost(v.Number, v.Name, resourceLimits{connections: v.Limits[0], queues: v.Limits[1]})
 		for _, w := range v.Waiting {
 			s.waits(made, w.Exchange, int(w.Messages))
 		}

@@ -40,6 +40,7 @@ type image struct {
 	Uploads     []uploadImage
 	Windows     []windowImage
 	Policies    []policyImage
+	Users       []userImage // with limits
 }
 
 type bootImage struct {
@@ -57,6 +58,15 @@ type vhostImage struct {
 	Number  uint64
 	Name    string
 	Waiting []waitingImage // by exchange
+	Limits  [2]uint64      // connections and queues, see resourceLimits
+}
+
+type userImage struct {
+	//lint:ignore U1000 msgpack reads its tag
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Name   string
+	Limits [2]uint64 // connections and channels
 }
 
 type waitingImage struct {
@@ -162,7 +172,7 @@ func (s *state) view() *stateView {
 		i.Boots = append(i.Boots, bootImage{Server: b.Server, Boot: b.Boot})
 	}
 	for _, v := range s.vhosts {
-		made := vhostImage{Number: v.number, Name: v.name}
+		made := vhostImage{Number: v.number, Name: v.name, Limits: [2]uint64{v.limits.connections, v.limits.queues}}
 		for _, exchange := range slices.Sorted(maps.Keys(v.waiting)) {
 			made.Waiting = append(made.Waiting, waitingImage{Exchange: exchange, Messages: v.waiting[exchange]})
 		}
@@ -171,6 +181,10 @@ func (s *state) view() *stateView {
 			i.Policies = append(i.Policies, policyImage{Vhost: v.number, Operator: p.operator, Name: p.name, Pattern: p.pattern,
 				ApplyTo: p.applyTo, Priority: p.priority, Definition: p.definition})
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.userLimits)) {
+		limits := s.userLimits[name]
+		i.Users = append(i.Users, userImage{Name: name, Limits: [2]uint64{limits.connections, limits.channels}})
 	}
 	i.Queues = make([]queueImage, 0, len(s.queues))
 	for e := s.byNumber.Front(); e != nil; e = e.Next() {

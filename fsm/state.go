@@ -25,11 +25,12 @@ type state struct {
 	queues       map[uint64]*queue
 	byNumber     numbered // the queues
 	drop         droppable
-	expiring     map[uint64]*queue // that go when they are not used
-	timed        map[uint64]*queue // with messages that expire
-	dying        map[uint64]*queue // with messages whose dead letters are to be routed
-	refusing     map[uint64]*queue // that refuse messages when they are full
-	overfull     map[uint64]*queue // with more ready messages than they may have
+	expiring     map[uint64]*queue         // that go when they are not used
+	timed        map[uint64]*queue         // with messages that expire
+	dying        map[uint64]*queue         // with messages whose dead letters are to be routed
+	userLimits   map[string]resourceLimits // of those that have any
+	refusing     map[uint64]*queue         // that refuse messages when they are full
+	overfull     map[uint64]*queue         // with more ready messages than they may have
 	sessions     map[Session]*session
 	uploads      int    // unfinished uploads
 	uploadBytes  uint64 // received by them
@@ -101,6 +102,7 @@ type vhost struct {
 	hash      uint64            // its part of state.sum, waiting excepted
 
 	policies, operatorPolicies policies
+	limits                     resourceLimits
 }
 
 // exchange is an exchange. The default exchange has the name "" and no bindings: it routes by queue name.
@@ -210,6 +212,7 @@ func newState() *state {
 		overfull:   make(map[uint64]*queue),
 		sessions:   make(map[Session]*session),
 		windows:    make(map[uint64]*window),
+		userLimits: make(map[string]resourceLimits),
 		producers:  producers{byID: make(map[string]*producer)},
 	}
 }

@@ -18,12 +18,14 @@ type policed struct {
 	session *broker.Session
 }
 
-func operator(t *testing.T) *policed {
+func operator(t *testing.T) *policed { return operatorOf(t, "/") }
+
+func operatorOf(t *testing.T, vhost string) *policed {
 	t.Helper()
 	if *against != "" {
 		t.Skip("policies are set inside the node")
 	}
-	s, err := shared(t).Broker().Operate(broker.Client{Protocol: "test"}, "/")
+	s, err := shared(t).Broker().Operate(broker.Client{Protocol: "test"}, vhost)
 	if err != nil {
 		t.Fatal(err)
 	}

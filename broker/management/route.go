@@ -37,7 +37,7 @@ func (m methods) and(method string, f func(*call) error) methods {
 // endpoints is all there is.
 func endpoints() []endpoint {
 	const del, put, post = http.MethodDelete, http.MethodPut, http.MethodPost
-	return slices.Concat(policyEndpoints("policies", false), policyEndpoints("operator-policies", true), []endpoint{
+	return slices.Concat(policyEndpoints("policies", false), policyEndpoints("operator-policies", true), limitEndpoints(), []endpoint{
 		{pattern: "overview", methods: get((*call).overview)},
 		{pattern: "whoami", methods: get((*call).whoami)},
 		{pattern: "nodes", methods: get((*call).nodes)},
