@@ -97,14 +97,13 @@ func (v *view) claim() {
 	v.undefer()
 	capacity := v.capacity()
 	var asked, back []uint64
-	for len(k.waiting) < capacity && k.flying < maxClaimsFlying && !v.resting() {
+	// What is being released comes again, before what lies behind it.
+	for len(k.waiting) < capacity && k.flying < maxClaimsFlying && k.releasing.n == 0 && !v.resting() {
 		m, returned, ok := v.front()
 		if !ok {
 			break
 		}
 		switch {
-		case k.releasing.has(m.Sequence):
-			continue // it comes again
 		case m.Claimed:
 			k.awaited--
 			if v.isExpired(&m, returned) {
@@ -166,7 +165,7 @@ func (v *view) submitClaim(c *fsm.Claim, applied func(fsm.Result)) {
 		if r.Code == fsm.OK && applied != nil {
 			applied(r)
 		}
-		if !v.running {
+		if !v.running || v.turns.n == 0 {
 			v.balance()
 		}
 		v.mu.Unlock()
@@ -279,7 +278,7 @@ func (v *view) takeAside(ctx context.Context) (m fsm.Message, ok, unsure bool, e
 	v.undefer()
 	for {
 		var returned bool
-		if v.frozen > 0 {
+		if v.frozen > 0 || k.releasing.n > 0 || v.turns.n == 0 && len(k.waiting) > 0 { // what comes back lies before the rest
 			return m, false, true, nil
 		}
 		if v.resting() {
@@ -289,8 +288,6 @@ func (v *view) takeAside(ctx context.Context) (m fsm.Message, ok, unsure bool, e
 			return m, false, len(k.waiting)+k.releasing.n > 0 || k.reducing, nil
 		}
 		switch {
-		case k.releasing.has(m.Sequence):
-			continue
 		case m.Claimed: // for a consumer
 			k.awaited--
 			k.waiting = append(k.waiting, claimed{Message: m, returned: returned, granted: true})

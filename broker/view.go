@@ -97,6 +97,7 @@ func (v *view) deliverAll() bool {
 		v.mu.Lock()
 		if v.closed || v.turns.n == 0 {
 			v.running = false
+			v.balance()
 			v.mu.Unlock()
 			return false
 		}
@@ -333,7 +334,7 @@ func (v *view) freeze() []fsm.Run {
 func (v *view) thaw() {
 	v.mu.Lock()
 	v.frozen--
-	if !v.running {
+	if !v.running || v.turns.n == 0 {
 		v.balance()
 	}
 	v.mu.Unlock()

@@ -27,7 +27,7 @@ func BenchmarkPublish(b *testing.B) {
 	for _, size := range []int{256, 4 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			node := start(b, server.Config{})
-			p := openLoad(b, node, "confirmed")
+			p := openLoad(b, node, "confirmed", nil)
 			measure(b, size, func() { p.publish(b.N, size, 50) })
 		})
 	}
@@ -39,6 +39,28 @@ func BenchmarkDeliver(b *testing.B) {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			node := start(b, server.Config{})
 			measureAll(b, size, openLoads(b, node, 1), openLoads(b, node, 1), 50, 100)
+		})
+	}
+}
+
+// BenchmarkFeatures is BenchmarkDeliver at 256 bytes with queues that do more, for what it costs.
+func BenchmarkFeatures(b *testing.B) {
+	for _, feature := range []struct {
+		name      string
+		arguments amqp091.Map
+	}{
+		{"none", nil},
+		{"quorum", amqp091.Map{"x-queue-type": "quorum"}},
+		{"ttl", amqp091.Map{"x-message-ttl": int64(3_600_000)}},
+		{"priorities", amqp091.Map{"x-max-priority": int64(10)}},
+		{"limit", amqp091.Map{"x-max-length": int64(1_000_000)}},
+		{"refusing", amqp091.Map{"x-max-length": int64(1_000_000), "x-overflow": "reject-publish"}},
+		{"retry", amqp091.Map{"x-delayed-retry-min": int64(1000)}},
+	} {
+		b.Run(feature.name, func(b *testing.B) {
+			node := start(b, server.Config{})
+			arguments := table(b, feature.arguments)
+			measureAll(b, 256, openLoadsWith(b, node, 1, arguments), openLoadsWith(b, node, 1, arguments), 50, 100)
 		})
 	}
 }
@@ -113,13 +135,17 @@ type benchLoad struct {
 }
 
 func openLoads(b *testing.B, n *node, count int) (all []*benchLoad) {
+	return openLoadsWith(b, n, count, nil)
+}
+
+func openLoadsWith(b *testing.B, n *node, count int, arguments amqp091.Table) (all []*benchLoad) {
 	for range count {
-		all = append(all, openLoad(b, n, "consumed"))
+		all = append(all, openLoad(b, n, "consumed", arguments))
 	}
 	return all
 }
 
-func openLoad(b *testing.B, n *node, queue string) *benchLoad {
+func openLoad(b *testing.B, n *node, queue string, arguments amqp091.Table) *benchLoad {
 	socket, err := net.Dial("tcp", n.AMQPAddr())
 	if err != nil {
 		b.Fatal(err)
@@ -127,7 +153,7 @@ func openLoad(b *testing.B, n *node, queue string) *benchLoad {
 	c := amqptest.On(b, socket)
 	c.Open(amqptest.Options{})
 	l := &benchLoad{b: b, queue: queue, socket: socket, ch: c.Channel(1), reader: amqp091.NewReader(socket, 0)}
-	l.ch.Call(&amqp091.QueueDeclare{Queue: queue, Durable: true})
+	l.ch.Call(&amqp091.QueueDeclare{Queue: queue, Durable: true, Arguments: arguments})
 	l.ch.Call(&amqp091.ConfirmSelect{})
 	return l
 }

@@ -94,3 +94,25 @@ func TestFiftyPublishersAtALimit(t *testing.T) {
 		})
 	}
 }
+
+// TestOrderAtALimit: what a consumer had and gave back is in its place for whoever comes next.
+func TestOrderAtALimit(t *testing.T) {
+	c, ch := begin(t)
+	q := declared(ch, "q", amqp091.Map{"x-max-length": int32(1000)})
+	ch.Call(&amqp091.QueuePurge{Queue: q})
+	c.Fill(q, "a", "b", "c")
+	for i := range 100 {
+		other := c.Channel(uint16(2 + i%2))
+		other.Qos(2, false)
+		other.Consume(q, "c")
+		other.ExpectBodies("a", "b")
+		other.Nack(0, true, true) // and while they come again it goes
+		other.Leave()
+		d := ch.MustGet(q)
+		if d.Text() != "a" {
+			t.Fatalf("after %d times %q came first", i, d.Text())
+		}
+		ch.Nack(d.Tag, false, true)
+		ch.ExpectDepth(q, 3)
+	}
+}

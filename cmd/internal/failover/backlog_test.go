@@ -25,7 +25,7 @@ func TestBacklog(t *testing.T) {
 	t.Logf("%d messages: message files of %d MiB; a snapshot took %v, slowest publish beside it %v, %d KiB of files written for %d KiB published",
 		messages, before>>20, time.Duration(leader.Metric("warren_snapshot_duration_seconds")*1e9).Round(10*time.Microsecond),
 		slowest.Round(10*time.Microsecond), wrote>>10, others>>10)
-	if wrote > others {
+	if wrote > others+others/4 { // some lay in memory before; the old bodies would be as much again
 		t.Errorf("the snapshot wrote %d bytes for %d bytes of new messages: old bodies were written again", wrote, others)
 	}
 	if slowest > stall {
