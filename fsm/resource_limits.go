@@ -92,7 +92,9 @@ func (s *state) setUserLimits(user string, limits resourceLimits) {
 	}
 }
 
-func userDigest(user string, limits resourceLimits) uint64 { return limits.mix(mixString(seedUser, user)) }
+func userDigest(user string, limits resourceLimits) uint64 {
+	return limits.mix(mixString(seedUser, user))
+}
 
 // queueLimit refuses a new queue in a virtual host that has as many as it may have.
 func queueLimit(v *vhost, name string) Result {
