@@ -232,7 +232,7 @@ func (m *model) putQueue(c *PutQueue) Result {
 		}
 	}
 	q := &modelQueue{number: m.next(), vhost: v, name: c.Name, durable: c.Durable && !c.Exclusive, exclusive: c.Exclusive, autoDelete: c.AutoDelete,
-		keepAll: quorum, retry: bytes.Contains(c.Arguments, []byte("retry")), keep: bytes.Contains(c.Arguments, []byte("at-least-once")),
+		keepAll: quorum, retry: bytes.Contains(c.Arguments, []byte("retry")),
 		arguments: c.Arguments, since: m.clock, window: newModelWindow(c.Arguments)}
 	q.limits(c.Arguments)
 	m.obeyQueue(q)

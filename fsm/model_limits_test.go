@@ -1,8 +1,6 @@
 package fsm
 
 import (
-	"bytes"
-
 	"pgregory.net/rapid"
 )
 
@@ -41,7 +39,6 @@ func (q *modelQueue) limits(arguments []byte) {
 			q.overflow = string(f.value)
 		}
 	}
-	q.keep = q.dead && bytes.Contains(arguments, []byte("at-least-once")) && q.overflow == "reject-publish"
 }
 
 // exceeds reports whether a queue with so many more ready messages and bytes has more than its limits let it have.

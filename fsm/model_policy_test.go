@@ -141,6 +141,7 @@ func (m *model) obeyQueue(q *modelQueue) {
 			}
 		}
 	}
+	q.keep = q.dead && strings.Contains(string(q.arguments), "at-least-once") && q.overflow == "reject-publish"
 }
 
 func (m *model) obeyExchange(e *modelExchange) {
