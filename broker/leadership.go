@@ -16,7 +16,6 @@ import (
 // leadership is everything that lives for one term in which this node leads: the proposer, the views and the
 // sessions. Any change of term ends it and closes every client connection (rule 1).
 type leadership struct {
-	uploads  atomic.Uint64 // of messages that the leadership itself moves
 	broker   *Broker
 	term     uint64
 	began    time.Time
@@ -35,6 +34,7 @@ type leadership struct {
 	sessions map[uint64]*Session // by number; guarded by mu
 	last     uint64              // session number; guarded by mu
 
+	uploads atomic.Uint64 // large bodies that the leadership itself moves
 	died    chan struct{} // capacity 1: messages died whose dead letters are to be routed
 	overran chan struct{} // capacity 1: a queue has more messages than its limits let it have
 	replies replies

@@ -24,10 +24,9 @@ const (
 	maxAckTimeout      = 365 * 24 * time.Hour
 	dropStep           = 1000 // objects that one command of a leadership's start deletes
 
-	trimStep      = 4096 // messages that one command drops of a queue whose limit was lowered
-	expireStep    = 4096 // messages that one command of expiry ends
-	expireBytes   = 4096 // what such a command takes in an entry, about
-	deadPartBytes = 256 << 10
+	trimStep    = 4096 // messages that one command drops of a queue whose limit was lowered
+	expireStep  = 4096 // messages that one command of expiry ends
+	expireBytes = 4096 // what such a command takes in an entry, about
 
 	leaseRetry      = 5 * time.Millisecond
 	bootsRetry      = 10 * time.Millisecond

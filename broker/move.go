@@ -15,7 +15,6 @@ const (
 	maxMoveMessages  = 256
 	maxMoveBytes     = 64 << 10 // of messages beside the first, about
 	moveOverhead     = 160      // bytes of a message in an entry beside its texts
-	movePartBytes    = 256 << 10
 	operatorUpload   = 1 << 63 // clients do not use such numbers for their own
 	deleteEntryBytes = 8192    // of a command that deletes maxMoveMessages, at most
 )
@@ -310,7 +309,8 @@ func (m *move) submit(ctx context.Context, c *fsm.Move, done func(outcome)) erro
 	upload := uint64(0)
 	if p := &c.Messages[0].Message; len(p.Body) > fsm.MaxInlineBody { // it goes alone
 		upload = operatorUpload | s.moved.Add(1)
-		if err := s.sendParts(ctx, p, upload); err != nil {
+		s.own()
+		if err := s.lane.sendParts(ctx, p, s.ID, upload); err != nil {
 			return err
 		}
 	}
@@ -328,20 +328,6 @@ func (m *move) submit(ctx context.Context, c *fsm.Move, done func(outcome)) erro
 		}
 		return c
 	}, func(r fsm.Result) { done(outcome{held, r}) })
-}
-
-// sendParts submits a message's body in parts and puts the upload in its place.
-func (s *Session) sendParts(ctx context.Context, p *fsm.Publish, upload uint64) error {
-	s.own()
-	body := p.Body
-	p.Session, p.Upload, p.Body = s.ID, upload, nil
-	for at := 0; at < len(body); at += movePartBytes {
-		part := fsm.BodyPart{Session: s.ID, Upload: upload, Offset: uint64(at), Total: uint64(len(body)), Bytes: body[at:min(at+movePartBytes, len(body))]}
-		if err := s.lane.submit(ctx, true, submission{command: &part, size: fsm.Size(&part)}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // remove deletes messages.
