@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/warrenmq/warren/fsm"
@@ -26,7 +28,12 @@ func (l *leadership) routeDeadLetters(ctx context.Context) {
 	defer retry.Stop()
 	for {
 		next := time.Hour
-		for _, number := range l.broker.machine.DyingQueues() {
+		dying := l.broker.machine.DyingQueues()
+		maps.DeleteFunc(u.waiting, func(number uint64, _ stuck) bool { // those that are gone, or empty
+			_, found := slices.BinarySearch(dying, number)
+			return !found
+		})
+		for _, number := range dying {
 			if w, ok := u.waiting[number]; ok && time.Now().Before(w.until) {
 				next = min(next, time.Until(w.until))
 				continue

@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/warrenmq/warren/fsm"
@@ -13,9 +15,19 @@ import (
 func (l *leadership) releaseDelayed(ctx context.Context) {
 	tick := time.NewTicker(releaseInterval)
 	defer tick.Stop()
+	unreadable := map[uint64]time.Time{} // queues that could not be read, by when to try again
 	for {
-		for _, number := range l.broker.machine.Delaying(l.broker.clock.now()) {
-			for l.releaseSome(ctx, number) {
+		due := l.broker.machine.Delaying(l.broker.clock.now())
+		maps.DeleteFunc(unreadable, func(number uint64, again time.Time) bool {
+			return !time.Now().Before(again) || !slices.Contains(due, number)
+		})
+		for _, number := range due {
+			for more := unreadable[number].IsZero(); more; {
+				var err error
+				if more, err = l.releaseSome(ctx, number); err != nil {
+					l.broker.log.Error("delayed messages cannot be read; they wait until they can be, or are repaired from another node", "queue", number, "error", err)
+					unreadable[number] = time.Now().Add(damageRetry)
+				}
 			}
 		}
 		select {
@@ -27,19 +39,18 @@ func (l *leadership) releaseDelayed(ctx context.Context) {
 }
 
 // releaseSome routes some of the messages of a queue that are due, in the order in which they are, waits until they are
-// where they belong, and reports whether there may be more.
-func (l *leadership) releaseSome(ctx context.Context, number uint64) (more bool) {
+// where they belong, and reports whether there may be more. The error is that of reading them.
+func (l *leadership) releaseSome(ctx context.Context, number uint64) (more bool, err error) {
 	due, err := l.broker.machine.ReadDelayed(number, l.broker.clock.now(), releaseStep, readAheadBytes)
 	if err != nil {
-		l.broker.log.Error("delayed messages cannot be read; they are tried again", "queue", number, "error", err)
-		return false
+		return false, err
 	}
 	results := make(chan fsm.Result, len(due))
 	for i := range due {
 		if err := l.submitMessage(ctx, &due[i], func(p fsm.Publish) fsm.Command {
 			return &fsm.Release{Queue: number, Sequence: due[i].Sequence, Message: p}
 		}, func(r fsm.Result) { results <- r }); err != nil {
-			return false
+			return false, nil // the leadership is over
 		}
 	}
 	released := uint64(0)
@@ -48,8 +59,8 @@ func (l *leadership) releaseSome(ctx context.Context, number uint64) (more bool)
 		case r := <-results:
 			released += r.Messages
 		case <-ctx.Done():
-			return false
+			return false, nil
 		}
 	}
-	return released > 0
+	return released > 0, nil
 }

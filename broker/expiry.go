@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +38,9 @@ func (l *leadership) expireMessages(ctx context.Context) {
 // whether there may be more.
 func (e *expiry) pass(ctx context.Context) (more bool) {
 	l := e.leadership
-	for _, number := range l.broker.machine.Due(l.broker.clock.now(), math.MaxInt) {
+	due := l.broker.machine.Due(l.broker.clock.now(), math.MaxInt)
+	e.forget(due)
+	for _, number := range due {
 		if e.isIdle(number) {
 			continue
 		}
@@ -65,6 +69,16 @@ func (e *expiry) pass(ctx context.Context) (more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return more
+}
+
+// forget drops what is known of queues in which nothing is due any more: they may be gone.
+func (e *expiry) forget(due []uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.idle, func(number uint64, _ time.Time) bool {
+		_, found := slices.BinarySearch(due, number)
+		return !found
+	})
 }
 
 func (e *expiry) isIdle(number uint64) bool {
