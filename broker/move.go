@@ -15,8 +15,8 @@ const (
 	maxMoveMessages  = 256
 	maxMoveBytes     = 64 << 10 // of messages beside the first, about
 	moveOverhead     = 160      // bytes of a message in an entry beside its texts
-	operatorUpload   = 1 << 63 // clients do not use such numbers for their own
-	deleteEntryBytes = 8192    // of a command that deletes maxMoveMessages, at most
+	operatorUpload   = 1 << 63  // clients do not use such numbers for their own
+	deleteEntryBytes = 8192     // of a command that deletes maxMoveMessages, at most
 )
 
 // Target is where messages are moved to.
