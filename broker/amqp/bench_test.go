@@ -48,19 +48,23 @@ func BenchmarkFeatures(b *testing.B) {
 	for _, feature := range []struct {
 		name      string
 		arguments amqp091.Map
+		levels    int
 	}{
-		{"none", nil},
-		{"quorum", amqp091.Map{"x-queue-type": "quorum"}},
-		{"ttl", amqp091.Map{"x-message-ttl": int64(3_600_000)}},
-		{"priorities", amqp091.Map{"x-max-priority": int64(10)}},
-		{"limit", amqp091.Map{"x-max-length": int64(1_000_000)}},
-		{"refusing", amqp091.Map{"x-max-length": int64(1_000_000), "x-overflow": "reject-publish"}},
-		{"retry", amqp091.Map{"x-delayed-retry-min": int64(1000)}},
+		{"none", nil, 0},
+		{"quorum", amqp091.Map{"x-queue-type": "quorum"}, 0},
+		{"ttl", amqp091.Map{"x-message-ttl": int64(3_600_000)}, 0},
+		{"priorities-unused", amqp091.Map{"x-max-priority": int64(10)}, 0},
+		{"priorities", amqp091.Map{"x-max-priority": int64(10)}, 10},
+		{"limit", amqp091.Map{"x-max-length": int64(1_000_000)}, 0},
+		{"refusing", amqp091.Map{"x-max-length": int64(1_000_000), "x-overflow": "reject-publish"}, 0},
+		{"retry", amqp091.Map{"x-delayed-retry-min": int64(1000)}, 0},
 	} {
 		b.Run(feature.name, func(b *testing.B) {
 			node := start(b, server.Config{})
 			arguments := table(b, feature.arguments)
-			measureAll(b, 256, openLoadsWith(b, node, 1, arguments), openLoadsWith(b, node, 1, arguments), 50, 100)
+			publishers := openLoadsWith(b, node, 1, arguments)
+			publishers[0].levels = feature.levels
+			measureAll(b, 256, publishers, openLoadsWith(b, node, 1, arguments), 50, 100)
 		})
 	}
 }
@@ -132,6 +136,7 @@ type benchLoad struct {
 	ch     *amqptest.Channel
 	reader *amqp091.Reader
 	over   atomic.Bool // everything was consumed
+	levels int         // of priority that its publishes have in turn; 0: none
 }
 
 func openLoads(b *testing.B, n *node, count int) (all []*benchLoad) {
@@ -161,9 +166,15 @@ func openLoad(b *testing.B, n *node, queue string, arguments amqp091.Table) *ben
 // publish publishes and waits for all confirms. together is how many publishes are one write.
 func (l *benchLoad) publish(count, size, together int) {
 	_ = l.socket.SetDeadline(time.Time{})
-	frames := (&amqp091.BasicPublish{RoutingKey: []byte(l.queue)}).AppendFrame(nil, 1)
-	frames = amqp091.AppendContent(frames, 1, kept, make([]byte, size), 131_072)
+	frames := l.frames(size, kept)
 	batch := bytes.Repeat(frames, together)
+	if l.levels > 0 {
+		batch = batch[:0]
+		for i := range together {
+			frames = l.frames(size, amqptest.Properties(l.b, amqp091.Properties{DeliveryMode: amqp091.Persistent, Priority: uint8(1 + i%l.levels)}))
+			batch = append(batch, frames...)
+		}
+	}
 	slots := make(chan struct{}, window)
 	var confirming sync.WaitGroup
 	confirming.Go(func() {
@@ -190,6 +201,12 @@ func (l *benchLoad) publish(count, size, together int) {
 		sent += n
 	}
 	confirming.Wait()
+}
+
+// frames are those of one publish.
+func (l *benchLoad) frames(size int, p amqp091.PropertyBytes) []byte {
+	frames := (&amqp091.BasicPublish{RoutingKey: []byte(l.queue)}).AppendFrame(nil, 1)
+	return amqp091.AppendContent(frames, 1, p, make([]byte, size), 131_072)
 }
 
 // kept are properties with delivery mode 2 only.
